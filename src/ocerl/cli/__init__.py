@@ -1,0 +1,57 @@
+"""The command line: `ocerl plan | frontier | reproduce …`.
+
+Every command takes `--json` (one document on standard output and nothing else), `--out DIR` and `--seed`.
+A mistake of the user's is one line on standard error and exit status 2; `--debug` shows the traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ocerl import __version__
+from ocerl.cli import frontier, plan, reproduce
+from ocerl.errors import OcerlError
+
+COMMANDS = (plan, frontier, reproduce)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage in front."""
+
+    def error(self, message: str) -> NoReturn:
+        raise OcerlError(f"{message} (see {self.prog} --help)")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = _Parser(prog="ocerl", description="Risk-sensitive reinforcement learning for the total reward.")
+    parser.add_argument("--version", action="version", version=f"ocerl {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    for command in COMMANDS:
+        command.add_to(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = build_parser().parse_args(words)
+        options.run(options)
+    except OcerlError as error:
+        if "--debug" in words:
+            raise
+        print(f"ocerl: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if "--debug" in words:
+            raise
+        print(f"ocerl: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("ocerl: stopped", file=sys.stderr)
+        return 130
+    return 0

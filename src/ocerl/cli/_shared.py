@@ -1,0 +1,101 @@
+"""What the commands have in common: options, output and progress."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ocerl.errors import OcerlError
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """`--json`, `--out`, `--seed`, `--debug`: every command has them."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="write results and pictures to this folder")
+    parser.add_argument("--seed", type=whole_number, default=0, help="seed of everything random (default 0)")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """MODEL, and the horizon, discount and start to use it with."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="a model of the zoo, a CSV file, or a Gymnasium id with a table"
+    )
+    parser.add_argument("--horizon", type=int, metavar="H", help="number of steps (default: the model's own)")
+    parser.add_argument(
+        "--discount", type=float, metavar="G", help="discount in (0, 1] (default: the model's own)"
+    )
+    parser.add_argument("--start", metavar="S", help="the state to start in, by its id in the model")
+    parser.add_argument(
+        "--resolution", type=float, metavar="R", help="unit to which off-lattice rewards are rounded"
+    )
+
+
+def whole_number(text: str) -> int:
+    """A seed: a whole number of at least 0."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text}")
+    return value
+
+
+def parse_levels(text: str) -> list[float]:
+    """Levels as `low:high:step` (both ends included) or as a list `0.1,0.5,1`.
+
+    >>> parse_levels("0.25:1:0.25")
+    [0.25, 0.5, 0.75, 1.0]
+    """
+    try:
+        if ":" in text:
+            low, high, step = (float(part) for part in text.split(":"))
+            if not (step > 0 and low <= high and (high - low) / step < 10_000):
+                raise ValueError
+            return [round(low + i * step, 12) for i in range(int((high - low) / step + 1e-9) + 1)]
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise OcerlError(
+            f"levels are low:high:step, such as 0.05:1:0.05, or a list such as 0.1,0.5,1, got {text}"
+        ) from None
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on standard error, and only on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """The one document of `--json`."""
+    print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]], *, left: int = 1) -> None:
+    """A table on the terminal; the first `left` columns are words, the others numbers."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < left else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """A document on disk, in a folder that is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")

@@ -1,0 +1,167 @@
+"""Exact evaluation: the return distribution of any policy on a known model, by moving its probability forward."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocerl.errors import OcerlError
+from ocerl.mdp.lattice import Lattice, exact_lattice, rounded_lattice
+from ocerl.mdp.tabular import TabularMDP
+from ocerl.planning import _kernels
+from ocerl.planning.distribution import ReturnDistribution
+from ocerl.planning.grid import Grid
+from ocerl.planning.policy import BudgetPolicy, MarkovPolicy, Policy
+
+ROUNDED_POINTS = 100_000
+"""Without a common lattice, returns are counted on this many steps of their range unless a resolution is given."""
+
+
+def evaluate(
+    model: TabularMDP, policy: Policy | ArrayLike, *, resolution: float | None = None
+) -> ReturnDistribution:
+    r"""The distribution of the return :math:`Z(\pi)` of a policy.
+
+    `policy` is a policy object, or a Markov table: slots `[horizon, states]`, or probabilities
+    `[horizon, states, slots]`. Exact where the rewards have a common lattice. Otherwise rewards are rounded down
+    to `resolution`, and the distribution's `error` says how much more the true return can be.
+
+    >>> from ocerl.mdp import zoo
+    >>> always_first = evaluate(zoo.make("paper"), np.zeros((2, 3), dtype=int))
+    >>> always_first.values.tolist(), always_first.probabilities.tolist()
+    ([0.0, 1.0, 1.5, 2.5], [0.125, 0.125, 0.375, 0.375])
+    """
+    if not isinstance(policy, Policy):
+        policy = MarkovPolicy.from_table(model, policy)
+    return _evaluate(policy, model, resolution)
+
+
+@singledispatch
+def _evaluate(policy: object, model: TabularMDP, resolution: float | None) -> ReturnDistribution:
+    raise OcerlError(f"cannot evaluate a {type(policy).__name__}: give a policy of ocerl or a Markov table")
+
+
+@_evaluate.register
+def _(policy: BudgetPolicy, model: TabularMDP, resolution: float | None) -> ReturnDistribution:
+    grid = Grid.of(policy.lattice.on(model))
+    return forward(grid, policy.first_position, policy.tables, policy.low, policy.outside)
+
+
+@_evaluate.register
+def _(policy: MarkovPolicy, model: TabularMDP, resolution: float | None) -> ReturnDistribution:
+    return forward_markov(Grid.of(evaluation_lattice(model, resolution)), policy)
+
+
+def evaluation_lattice(model: TabularMDP, resolution: float | None = None) -> Lattice:
+    """The lattice on which returns are counted."""
+    exact = exact_lattice(model)
+    if exact is not None and (resolution is None or resolution <= exact.unit):
+        return exact
+    if resolution is None:
+        low, high = model.return_range()
+        resolution = max(high - low, 1e-12) / ROUNDED_POINTS
+    return rounded_lattice(model, resolution, "down")
+
+
+def forward_markov(grid: Grid, policy: MarkovPolicy) -> ReturnDistribution:
+    """The return distribution of a Markov policy on a lattice."""
+    return _distribution(grid, 0, markov_masses(grid, policy)[-1])
+
+
+def markov_masses(grid: Grid, policy: MarkovPolicy) -> list[NDArray[np.float64]]:
+    """For each step, and at the end, the mass on every state and position under a Markov policy."""
+    low = np.zeros(grid.length, dtype=np.int64)
+    if policy.choice is not None:
+        flow = _flow(grid, 0, _mixed(grid, 0, [choice[:, None] for choice in policy.choice], low))
+    else:
+        nothing = [np.empty((0, 0), dtype=np.uint8)] * grid.length
+        flow = _flow(grid, 0, _fixed(grid, 0, nothing, low, policy.slots))
+    return list(flow)
+
+
+def forward(
+    grid: Grid,
+    first_position: int,
+    tables: Sequence[NDArray[np.integer]],
+    low: NDArray[np.int64],
+    outside: NDArray[np.integer],
+) -> ReturnDistribution:
+    """Move the mass from the start through the tables of slots; `outside` serves where a table does not reach."""
+    flow = _flow(grid, first_position, _fixed(grid, first_position, tables, low, outside))
+    return _distribution(grid, first_position, _last(flow))
+
+
+def forward_mixed(
+    grid: Grid, first_position: int, choice: Sequence[NDArray[np.float64]], low: NDArray[np.int64]
+) -> ReturnDistribution:
+    """As `forward`, for a policy that draws: `choice[step][pair, y - low[step]]` are probabilities."""
+    flow = _flow(grid, first_position, _mixed(grid, first_position, choice, low))
+    return _distribution(grid, first_position, _last(flow))
+
+
+Move = Callable[[int, NDArray[np.float64], NDArray[np.float64]], None]
+"""Adds the mass of a step, moved on, to an array for the next."""
+
+
+def _fixed(
+    grid: Grid,
+    first_position: int,
+    tables: Sequence[NDArray[np.integer]],
+    low: NDArray[np.int64],
+    outside: NDArray[np.integer],
+) -> Move:
+    windows = grid.earned_windows(first_position, first_position)
+
+    def move(step: int, mass: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        begin, end = int(windows.low[step]), int(windows.low[step + 1])
+        _kernels.forward(
+            *_fields(grid, step), mass, begin, out, end, tables[step], int(low[step]), outside[step]
+        )
+
+    return move
+
+
+def _mixed(
+    grid: Grid, first_position: int, choice: Sequence[NDArray[np.float64]], low: NDArray[np.int64]
+) -> Move:
+    windows = grid.earned_windows(first_position, first_position)
+
+    def move(step: int, mass: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        begin, end = int(windows.low[step]), int(windows.low[step + 1])
+        _kernels.forward_mixed(*_fields(grid, step), mass, begin, out, end, choice[step], int(low[step]))
+
+    return move
+
+
+def _fields(grid: Grid, step: int) -> tuple[NDArray[np.generic], ...]:
+    t = grid.transitions(step)
+    shift = grid.lattice.shifts(step)
+    return grid.states[step], t.pair_start, t.outcome_start, t.probability, t.next_state, shift
+
+
+def _flow(grid: Grid, first_position: int, move: Move) -> Iterator[NDArray[np.float64]]:
+    widths = grid.earned_windows(first_position, first_position).widths
+    mass = np.ascontiguousarray(grid.lattice.model.start[:, None])
+    yield mass
+    for step in range(grid.length):
+        out = np.zeros((grid.n_states, int(widths[step + 1])))
+        move(step, mass, out)
+        mass = out
+        yield mass
+
+
+def _last(flow: Iterator[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return deque(flow, maxlen=1)[0]
+
+
+def _distribution(grid: Grid, first_position: int, mass: NDArray[np.float64]) -> ReturnDistribution:
+    total = mass.sum(axis=0)
+    met = np.flatnonzero(total > 0)
+    windows = grid.earned_windows(first_position, first_position)
+    earned = met + int(windows.low[-1]) - first_position
+    values = grid.lattice.floor + grid.lattice.unit * earned
+    return ReturnDistribution(values, total[met] / total.sum(), grid.lattice.error)

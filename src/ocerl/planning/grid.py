@@ -1,0 +1,239 @@
+r"""The augmented MDP on a lattice: which positions exist in each step, and backward induction over them.
+
+A *position* `y` is a whole number of units. Along an episode it moves up, `y' = y + k`, where `k >= 0` is the
+rounded reward above its origin; at the end the pay-off is :math:`u(\mathrm{unit} \cdot y)`. The position that
+belongs to a first budget `b` is :math:`y_1 = (\mathrm{floor} - b) / \mathrm{unit}`, so `y` is minus the budget,
+with all origins still to come already paid.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocerl.mdp.lattice import Lattice
+from ocerl.mdp.transitions import Transitions
+from ocerl.planning import _kernels
+
+Progress = Callable[[int, int], None]
+"""Called with the steps done and the steps there are."""
+
+SINGLE_THREAD_WORK = 200_000
+"""Below this many multiplications a step is not worth a second thread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """The positions `low … high` computed in each step, and the padding that the step before may read."""
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    pad_low: NDArray[np.int64]
+    pad_high: NDArray[np.int64]
+
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        return self.high - self.low + 1
+
+    @property
+    def padded_widths(self) -> NDArray[np.int64]:
+        return self.pad_high - self.pad_low + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A model on a lattice, with what every pass over it needs."""
+
+    lattice: Lattice
+    threads: int
+
+    @classmethod
+    def of(cls, lattice: Lattice, threads: int | None = None) -> Grid:
+        return cls(lattice, threads or len(os.sched_getaffinity(0)))
+
+    @property
+    def length(self) -> int:
+        return self.lattice.length
+
+    @property
+    def n_states(self) -> int:
+        return self.lattice.model.n_states
+
+    def transitions(self, step: int) -> Transitions:
+        return self.lattice.model.transitions(step)
+
+    def position(self, budget: float) -> float:
+        """The position of a first budget (a whole number if the budget is a return on the lattice)."""
+        return (self.lattice.floor - budget) / self.lattice.unit
+
+    def budget(self, position: float) -> float:
+        return self.lattice.floor - self.lattice.unit * position
+
+    @cached_property
+    def _earned(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], NDArray[np.int64]]:
+        """States reached in each step (and at the end), and the least and most units earned by then."""
+        start = self.lattice.model.start > 0
+        low, high = np.zeros((2, self.n_states), dtype=np.int64)
+        states = [np.flatnonzero(start)]
+        lows, highs = [0], [0]
+        for step in range(self.length):
+            t = self.transitions(step)
+            low_out, high_out = np.zeros((2, self.n_states), dtype=np.int64)
+            reached = np.zeros(self.n_states, dtype=np.bool_)
+            _kernels.earned_range(
+                states[-1],
+                t.pair_start,
+                t.outcome_start,
+                t.next_state,
+                self.lattice.shifts(step),
+                low,
+                high,
+                low_out,
+                high_out,
+                reached,
+            )
+            low, high = low_out, high_out
+            states.append(np.flatnonzero(reached))
+            lows.append(int(low[states[-1]].min()))
+            highs.append(int(high[states[-1]].max()))
+        return states, np.array(lows), np.array(highs)
+
+    @property
+    def states(self) -> list[NDArray[np.int64]]:
+        """The states that can be met in each step, and at the end."""
+        return self._earned[0]
+
+    @cached_property
+    def _remaining(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The least and most units that can still be earned, over the states met in each step."""
+        low, high = np.zeros((2, self.n_states), dtype=np.int64)
+        lows, highs = np.zeros((2, self.length + 1), dtype=np.int64)
+        for step in reversed(range(self.length)):
+            t = self.transitions(step)
+            low_out, high_out = np.empty((2, self.n_states), dtype=np.int64)
+            shift = self.lattice.shifts(step)
+            _kernels.remaining_range(
+                t.pair_start, t.outcome_start, t.next_state, shift, low, high, low_out, high_out
+            )
+            low, high = low_out, high_out
+            lows[step], highs[step] = low[self.states[step]].min(), high[self.states[step]].max()
+        return lows, highs
+
+    @property
+    def points(self) -> int:
+        """How many returns the lattice has between the least and the most."""
+        return int(self._remaining[1][0] - self._remaining[0][0]) + 1
+
+    @property
+    def return_range(self) -> tuple[float, float]:
+        """The least and the largest lattice return."""
+        low, high = self._remaining
+        unit, floor = self.lattice.unit, self.lattice.floor
+        return floor + unit * float(low[0]), floor + unit * float(high[0])
+
+    def saturating_windows(self) -> Windows:
+        """All first budgets, for a utility with one kink at 0.
+
+        Where even the most that can come leaves `y` below 0, or the least brings it above, the value is linear
+        in `y`: only the positions between are computed, and rows are continued by the utility's slopes.
+        """
+        least, most = self._remaining
+        return self._windows(-most, -least)
+
+    def earned_windows(self, low: int, high: int) -> Windows:
+        """The positions met from first positions `low … high`: what can have been earned, added to them."""
+        _, least, most = self._earned
+        return self._windows(low + least, high + most)
+
+    def _windows(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> Windows:
+        pad_low, pad_high = low.copy(), high.copy()
+        for step in range(self.length):
+            shift = self.lattice.shifts(step)
+            pad_low[step + 1] = min(low[step + 1], low[step] + int(shift.min()))
+            pad_high[step + 1] = max(high[step + 1], high[step] + int(shift.max()))
+        return Windows(low, high, pad_low, pad_high)
+
+    def backward(
+        self,
+        windows: Windows,
+        payoff: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+        slopes: tuple[float, float] = (0.0, 0.0),
+        *,
+        tables: list[NDArray[np.unsignedinteger]] | None = None,
+        dtype: type[np.floating] = np.float64,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float64]:
+        r"""Solve :math:`V_h(s,y) = \max_a \sum p\, V_{h+1}(s', y+k)` from the pay-off at the end back to the start.
+
+        `slopes` (per unit) continue each row beyond its window. `tables` receives the best slots, step by step
+        (arrays of the windows' widths, which may live on disk). Returns the value of every first position in
+        the window, in expectation over the start.
+        """
+        width = int(windows.padded_widths.max())
+        following, out = (np.empty((self.n_states, width), dtype=dtype) for _ in range(2))
+        end = np.arange(windows.pad_low[-1], windows.pad_high[-1] + 1)
+        following[self.states[-1], : end.size] = payoff(end).astype(dtype)
+        cached: tuple[Transitions, NDArray[np.floating]] | None = None
+        with ThreadPoolExecutor(self.threads) as pool:
+            for step in reversed(range(self.length)):
+                t = self.transitions(step)
+                if cached is None or cached[0] is not t:
+                    cached = (t, t.probability.astype(dtype, copy=False))
+                self._backup(pool, step, windows, cached[1], following, out, slopes, tables)
+                following, out = out, following
+                if progress:
+                    progress(self.length - step, self.length)
+        started = self.states[0]
+        offset = int(windows.low[0] - windows.pad_low[0])
+        rows = following[started, offset : offset + int(windows.widths[0])].astype(np.float64)
+        return self.lattice.model.start[started] @ rows
+
+    def _backup(
+        self,
+        pool: ThreadPoolExecutor,
+        step: int,
+        windows: Windows,
+        probability: NDArray[np.floating],
+        following: NDArray[np.floating],
+        out: NDArray[np.floating],
+        slopes: tuple[float, float],
+        tables: list[NDArray[np.unsignedinteger]] | None,
+    ) -> None:
+        t, states, width = self.transitions(step), self.states[step], int(windows.widths[step])
+        fixed = (
+            states,
+            t.pair_start,
+            t.outcome_start,
+            probability,
+            t.next_state,
+            self.lattice.shifts(step),
+            following,
+            int(windows.pad_low[step + 1]),
+            out,
+            int(windows.pad_low[step]),
+            int(windows.padded_widths[step]),
+            np.empty((0, 0), dtype=np.uint8) if tables is None else tables[step],
+            int(windows.low[step]),
+            int(windows.high[step]),
+            slopes[0],
+            slopes[1],
+        )
+        tasks = states.size * -(-width // _kernels.BLOCK)
+        per_state = t.probability.size / t.n_states
+        parts = 1 if states.size * per_state * width < SINGLE_THREAD_WORK else self.threads
+        if parts == 1:
+            _kernels.backup(*fixed, 0, tasks)
+            return
+        # More parts than threads, so that a slow core does not hold up the step.
+        cuts = np.linspace(0, tasks, min(tasks, 4 * parts) + 1).astype(int)
+        futures = [
+            pool.submit(_kernels.backup, *fixed, a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+        ]
+        for future in futures:
+            future.result()
