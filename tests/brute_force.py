@@ -134,8 +134,7 @@ def attainable(game: Game) -> frozenset[Distribution]:
 
     firsts = product(*(onward(0, state) for state in game.start))
     return frozenset(
-        mixture((p, Fraction(0), rest) for p, rest in zip(game.start.values(), rests, strict=True))
-        for rests in firsts
+        mixture((p, Fraction(0), rest) for p, rest in zip(game.start.values(), rests, strict=True)) for rests in firsts
     )
 
 
@@ -150,9 +149,7 @@ def markov_tables(game: Game) -> Iterator[MarkovTable]:
     keys: list[tuple[int, State]] = []
     for step in range(game.horizon):
         keys += [(step, state) for state in sorted(met)]
-        met = {
-            after for state in met for listed in game.choices(step, state).values() for _, after, _ in listed
-        }
+        met = {after for state in met for listed in game.choices(step, state).values() for _, after, _ in listed}
     for actions in product(*(game.choices(*key) for key in keys)):
         yield dict(zip(keys, actions, strict=True))
 
@@ -204,9 +201,7 @@ def distribution_of_policy(game: Game, model: TabularMDP, policy: Acting) -> Dis
             for p, after, reward in game.outcomes(step, state, chosen(history, state))
         )
 
-    first, second = (
-        mixture((p, Fraction(0), onward((), state)) for state, p in game.start.items()) for _ in range(2)
-    )
+    first, second = (mixture((p, Fraction(0), onward((), state)) for state, p in game.start.items()) for _ in range(2))
     assert first == second, "the policy behaves differently after reset than when it was new"
     return first
 

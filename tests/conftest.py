@@ -18,8 +18,6 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 # `steady` gives the same examples in every run; `explore` (make test-all) searches for new ones. How long
 # one takes says something about the machine only, so neither deadline nor the health check on time applies.
-settings.register_profile(
-    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")

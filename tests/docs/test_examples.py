@@ -132,9 +132,7 @@ def test_the_blocks_of_a_page() -> None:
         ("", 34),
     ]
     assert found[1].code == "third = first + 1\nassert third == 2\n"
-    assert [command.split() for command in commands(found[2])] == [
-        ["ocerl", "plan", "paper", "--risk", "mean"]
-    ]
+    assert [command.split() for command in commands(found[2])] == [["ocerl", "plan", "paper", "--risk", "mean"]]
     assert commands(found[3]) == ["ocerl frontier paper | cat", "ocerl --version"]
 
 

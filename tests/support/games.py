@@ -17,6 +17,9 @@ UNITS = tuple(Fraction(unit) for unit in ("1", "1/2", "1/3", "1/6", "1/10"))
 IRRATIONAL = tuple(Fraction(value) for value in (-math.e, -math.sqrt(2) / 2, 0.0, math.sqrt(3), math.pi - 1))
 """Rewards (exactly the floating-point numbers) that no useful lattice has in common."""
 
+HALVES = (Fraction(1), Fraction(1, 2))
+"""Discounts that keep a lattice."""
+
 RewardStrategy = st.SearchStrategy[Fraction]
 
 
@@ -27,16 +30,12 @@ def _distributions(draw: st.DrawFn, size: int) -> list[Fraction]:
 
 
 @st.composite
-def _outcomes(
-    draw: st.DrawFn, states: Sequence[State], rewards: RewardStrategy, most: int
-) -> tuple[Outcome, ...]:
+def _outcomes(draw: st.DrawFn, states: Sequence[State], rewards: RewardStrategy, most: int) -> tuple[Outcome, ...]:
     return tuple((p, draw(st.sampled_from(states)), draw(rewards)) for p in draw(_distributions(most)))
 
 
 @st.composite
-def _tables(
-    draw: st.DrawFn, states: Sequence[State], acting: Sequence[State], rewards: RewardStrategy
-) -> Table:
+def _tables(draw: st.DrawFn, states: Sequence[State], acting: Sequence[State], rewards: RewardStrategy) -> Table:
     """Every acting state gets its own set of actions, the first a real choice; others stay, for nothing."""
     table: dict[State, dict[str, tuple[Outcome, ...]]] = {}
     for state in acting:
@@ -71,6 +70,11 @@ def games(
     return shortened(Game(tables, steps, start, draw(st.sampled_from(discounts))), policies)
 
 
+OFF_LATTICE = games(rewards=st.sampled_from(IRRATIONAL), policies=200, horizon=3)
+DISCOUNTED = games(policies=200, discounts=(Fraction(9, 10), Fraction(1, 3), Fraction(123_457, 200_000)))
+"""Discounts whose powers stay on a lattice for a while, and one that soon leaves every useful one."""
+
+
 def shortened(game: Game, policies: int) -> Game:
     """The game without its last steps, as many as it takes to have at most this many policies."""
     while game.horizon > 1 and count_policies(game) > policies:
@@ -81,9 +85,7 @@ def shortened(game: Game, policies: int) -> Game:
 
 def states_of(game: Game) -> list[State]:
     """Every state the tables or the start name."""
-    listed = [
-        outcomes for table in game.tables for by_action in table.values() for outcomes in by_action.values()
-    ]
+    listed = [outcomes for table in game.tables for by_action in table.values() for outcomes in by_action.values()]
     named = {after for outcomes in listed for _, after, _ in outcomes}
     return sorted({*game.start, *named, *(state for table in game.tables for state in table)})
 
@@ -107,9 +109,7 @@ def map_rewards(game: Game, change: Callable[[int, Fraction], Fraction]) -> Game
 
 def assert_same_returns(returns: Any, distribution: Distribution, tolerance: float = 1e-9) -> None:
     """A return distribution of the library is this one: the same values, each with the same probability."""
-    values, probabilities = (
-        np.asarray(part, dtype=float) for part in (returns.values, returns.probabilities)
-    )
+    values, probabilities = (np.asarray(part, dtype=float) for part in (returns.values, returns.probabilities))
     assert (probabilities >= 0).all()
     assert (np.diff(values) > 0).all(), "values are sorted and each is listed once"
     kept = probabilities > tolerance

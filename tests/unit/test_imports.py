@@ -59,10 +59,7 @@ def wrong_imports(source: str, module: str) -> set[str]:
 
 
 def modules() -> dict[str, Path]:
-    names = {
-        path: ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-        for path in PACKAGE.rglob("*.py")
-    }
+    names = {path: ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in PACKAGE.rglob("*.py")}
     return {name: path for path, name in sorted(names.items()) if name != "ocerl.__init__"}
 
 

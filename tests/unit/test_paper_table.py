@@ -45,9 +45,7 @@ SURE = Fraction(1)
 
 COIN = ((HALF, 2, Fraction(0)), (HALF, 2, Fraction(1)))
 RISKY = ((Fraction(1, 4), 3, Fraction(0)), (Fraction(3, 4), 3, Fraction(3, 2)))
-PAPER = Game(
-    ({1: {"a1": COIN, "a2": COIN}, 2: {"a1": RISKY, "a2": ((SURE, 3, HALF),)}},), horizon=2, start={1: SURE}
-)
+PAPER = Game(({1: {"a1": COIN, "a2": COIN}, 2: {"a1": RISKY, "a2": ((SURE, 3, HALF),)}},), horizon=2, start={1: SURE})
 
 RISKY_RISKY = (
     (Fraction(0), EIGHTH),
@@ -123,9 +121,7 @@ def test_optimum_and_best_markov(text: str, best: float, markov: float) -> None:
     assert result.risk_neutral.value == 13 / 8
 
 
-@pytest.mark.parametrize(
-    ("second_action", "distribution"), [(0, RISKY_RISKY), (1, SAFE_SAFE)], ids=["a1", "a2"]
-)
+@pytest.mark.parametrize(("second_action", "distribution"), [(0, RISKY_RISKY), (1, SAFE_SAFE)], ids=["a1", "a2"])
 def test_markov_rows_of_the_first_table(second_action: int, distribution: Distribution) -> None:
     model = PAPER.model()
     table = np.zeros((2, model.n_states), dtype=np.int64)
@@ -230,8 +226,7 @@ def decomposition_bound(grid: int) -> float:
     and the weight :math:`m`; the rest goes to the state that pays 100.
     """
     choices = [
-        tuple((reward, probability) for probability, _, reward in outcomes)
-        for outcomes in CHOW.tables[0][2].values()
+        tuple((reward, probability) for probability, _, reward in outcomes) for outcomes in CHOW.tables[0][2].values()
     ]
     masses = [number / grid for number in range(1, grid + 1)]
     tilted = [100.0 * (1.0 - mass) + mass * max(cvar(mass)(choice) for choice in choices) for mass in masses]
@@ -244,9 +239,7 @@ def test_chows_counterexample() -> None:
     result = plan(CHOW.model(), "cvar:0.5")
     assert result.exact
     assert result.value == 25.0
-    assert_same_returns(
-        result.returns, ((Fraction(-50), HALF / 2), (Fraction(100), HALF), (Fraction(250), HALF / 2))
-    )
+    assert_same_returns(result.returns, ((Fraction(-50), HALF / 2), (Fraction(100), HALF), (Fraction(250), HALF / 2)))
 
 
 def test_the_decomposition_is_a_bound_and_not_a_value() -> None:

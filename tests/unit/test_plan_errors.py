@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from ocerl.errors import OcerlError
 from ocerl.mdp.tabular import TabularMDP
-from ocerl.planning import evaluate, frontier, plan
+from ocerl.planning import best_markov, evaluate, frontier, plan
 from ocerl.risk import CVaR, Utility
 
 COIN = TabularMDP.from_outcomes({"s": {"go": [(0.5, "s", 0.0), (0.5, "s", 1.0)], "stay": [(1.0, "s", 0.5)]}})
@@ -105,9 +106,7 @@ def test_a_resolution_that_is_none(model: TabularMDP, resolution: float, risk: s
     assert f"{resolution}" in the_line(error)
 
 
-@pytest.mark.parametrize(
-    "risk", ["cvar:0.5", "mean-cvar:0.5,0.25", "monotone-mean-variance:1", "mean-variance:1"]
-)
+@pytest.mark.parametrize("risk", ["cvar:0.5", "mean-cvar:0.5,0.25", "monotone-mean-variance:1", "mean-variance:1"])
 def test_more_memory_than_there_is(risk: str) -> None:
     """Refused at once, before anything is allocated, with a resolution that does fit."""
     began = time.perf_counter()
@@ -119,6 +118,34 @@ def test_more_memory_than_there_is(risk: str) -> None:
     named = re.search(r"resolution of ([0-9.e+-]+)", message)
     assert named, message
     assert float(named[1]) > 1e-13
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        lambda: evaluate(DRIFT, np.zeros((3, 1), dtype=int), resolution=1e-13),
+        lambda: plan(DRIFT, "mean", resolution=1e-13),
+        lambda: plan(DRIFT, "entropic:-1", resolution=1e-13),
+        lambda: frontier(DRIFT, [0.5], resolution=1e-13),
+        lambda: best_markov(DRIFT, "cvar:0.5", resolution=1e-13),
+    ],
+    ids=["evaluate", "mean", "entropic", "frontier", "best_markov"],
+)
+def test_a_distribution_that_needs_more_memory_than_there_is(task: Callable[[], object]) -> None:
+    with pytest.raises(OcerlError) as error:
+        task()
+    assert "GiB" in the_line(error)
+
+
+@pytest.mark.parametrize("finest", [2.0**32 + 100, 2.0**64, 1e300], ids=["32 bits", "64 bits", "no integer"])
+@pytest.mark.parametrize("risk", ["cvar:0.5", "mean-variance:1"])
+def test_a_resolution_beyond_what_is_counted_in(risk: str, finest: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rewards this many units apart would look close, or equal, in integers that are too short."""
+    apart = TabularMDP.from_outcomes({"s": {"go": [(0.5, "s", 0.0), (0.5, "s", math.sqrt(2))]}}, horizon=2)
+    monkeypatch.setattr("ocerl.planning.memory.available_memory", lambda: 10**9)
+    with pytest.raises(OcerlError) as error:
+        plan(apart, risk, resolution=math.sqrt(2) / finest)
+    assert "resolution" in the_line(error)
 
 
 def test_the_resolution_that_is_named_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +163,8 @@ def test_the_resolution_that_is_named_fits(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("function", "failing", "advice"),
     [
-        (lambda t: t + 1.0, "R5", "u(0)"),
-        (lambda t: 2.0 * t, "R5", "slope"),
+        (lambda t: t + 1.0, "R5", "normalise"),
+        (lambda t: 2.0 * t, "R5", "normalise"),
         (lambda t: np.where(t < 0, 0.5 * t, 2.0 * t), "R3", "concave"),
     ],
     ids=["u(0) = 1", "slope 2", "convex"],

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ocerl import __version__
-from ocerl.cli import frontier, plan, reproduce
+from ocerl.cli import explore, frontier, plan, reproduce, train
 from ocerl.errors import OcerlError
 
-COMMANDS = (plan, frontier, reproduce)
+COMMANDS = (plan, frontier, explore, train, reproduce)
 
 
 class _Parser(argparse.ArgumentParser):

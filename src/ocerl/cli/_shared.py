@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,11 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """MODEL, and the horizon, discount and start to use it with."""
-    parser.add_argument(
-        "model", metavar="MODEL", help="a model of the zoo, a CSV file, or a Gymnasium id with a table"
-    )
+    parser.add_argument("model", metavar="MODEL", help="a model of the zoo, a CSV file, or a Gymnasium id with a table")
     parser.add_argument("--horizon", type=int, metavar="H", help="number of steps (default: the model's own)")
-    parser.add_argument(
-        "--discount", type=float, metavar="G", help="discount in (0, 1] (default: the model's own)"
-    )
+    parser.add_argument("--discount", type=float, metavar="G", help="discount in (0, 1] (default: the model's own)")
     parser.add_argument("--start", metavar="S", help="the state to start in, by its id in the model")
-    parser.add_argument(
-        "--resolution", type=float, metavar="R", help="unit to which off-lattice rewards are rounded"
-    )
+    parser.add_argument("--resolution", type=float, metavar="R", help="unit to which off-lattice rewards are rounded")
 
 
 def whole_number(text: str) -> int:
@@ -64,7 +58,7 @@ def parse_levels(text: str) -> list[float]:
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
+def progress_bar(label: str) -> Generator[Callable[[int, int], None] | None, None, None]:
     """A progress bar on standard error, and only on a terminal."""
     if not sys.stderr.isatty():
         yield None

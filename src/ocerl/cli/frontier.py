@@ -17,9 +17,7 @@ def add_to(commands: Any) -> None:
     )
     _shared.add_model_options(parser)
     parser.add_argument("--risk", choices=("cvar",), default="cvar", help="the family of risks")
-    parser.add_argument(
-        "--levels", default="0.05:1:0.05", help="low:high:step or a list (default 0.05:1:0.05)"
-    )
+    parser.add_argument("--levels", default="0.05:1:0.05", help="low:high:step or a list (default 0.05:1:0.05)")
     _shared.add_output_options(parser)
     parser.set_defaults(run=run)
 

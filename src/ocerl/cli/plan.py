@@ -77,11 +77,7 @@ def _print(found: Plan | MarkovPlan) -> None:
     if isinstance(found, Plan):
         print(found)
     else:
-        proof = (
-            "every Markov policy tried"
-            if found.exhaustive
-            else f"a search; no policy exceeds {found.upper:.6g}"
-        )
+        proof = "every Markov policy tried" if found.exhaustive else f"a search; no policy exceeds {found.upper:.6g}"
         print(f"{found.risk.name} of {found.model.name}, best Markov policy: {found.value:.6g} ({proof})")
     rules = list(islice(policy_rules(found.policy), RULES_SHOWN + 1))
     rows = [

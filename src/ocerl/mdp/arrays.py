@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
-from ocerl.mdp.tabular import Columns, TabularMDP
+from ocerl.mdp.tabular import Columns, Label, TabularMDP
 from ocerl.mdp.transitions import SUM_TOLERANCE, Transitions
 
 Floats = NDArray[np.float64]
@@ -21,15 +21,15 @@ def from_arrays(
     R: Any,
     *,
     horizon: int | None = None,
-    start: int | Mapping[int, float] = 0,
+    start: Label | Mapping[Label, float] = 0,
     discount: float = 1.0,
     name: str = "arrays",
 ) -> TabularMDP:
     """The model with transition probabilities `P[s, a, s']` and rewards `R`; its names are positions.
 
-    `P` has shape `(S, A, S)`, or is a list of one sparse `S × S` matrix for each action, or has shape
-    `(H, S, A, S)` for a model of its own in every step. A row of zeros means that the action does not exist in
-    that state; a state without actions is absorbing.
+    `P` has shape `(S, A, S)`, or is a list of one sparse `S × S` matrix for each action, or has shape `(H, S,
+    A, S)` for a model of its own in every step. A row of zeros says that the action does not exist in that
+    state; a state without actions is absorbing.
 
     `R` is one of
 
@@ -62,8 +62,8 @@ def from_arrays(
 def to_arrays(model: TabularMDP) -> tuple[Floats, Floats]:
     """The transition probabilities `P[s, a, s']` and the mean rewards `R[s, a]` of a model.
 
-    A first axis of steps is added where every step has a model of its own. Rows of actions that a state does not
-    have are zeros. The mean is all that is kept of a random reward, so this is for risk-neutral tools.
+    A first axis of steps is added where every step has a model of its own. Rows of actions that a state does
+    not have are zeros. Of a random reward only the mean is kept, so this is for risk-neutral tools.
 
     >>> walk = from_arrays([[[0.5, 0.5]], [[0.0, 1.0]]], [1.0, 0.0], horizon=3)
     >>> P, R = to_arrays(walk)
@@ -87,7 +87,7 @@ def _dense(step: Transitions, n_actions: int) -> tuple[Floats, Floats]:
 
 def _steps(P: Any, R: Any) -> tuple[list[Any], list[Any], bool]:
     """The transitions and the rewards of each step, as arrays or lists of sparse matrices."""
-    random = isinstance(R, tuple) and len(R) == 2 and np.ndim(R[0]) == 1 and np.ndim(R[1]) >= 3
+    random = isinstance(R, tuple) and len(R) == 2 and _numbers("R", R[1]).ndim >= 3
     rewards: Any = tuple(_numbers("R", part) for part in R) if random else _numbers("R", R)
     if isinstance(P, Sequence) and P and all(hasattr(matrix, "tocsr") for matrix in P):
         return [P], [rewards], False
@@ -142,11 +142,11 @@ def _successors(table: Any) -> tuple[Indices, Indices, Indices, Floats]:
 def _with_rewards(
     successors: tuple[Indices, Indices, Indices, Floats], rewards: Any, n_states: int, n_actions: int
 ) -> Columns:
-    """The joint outcomes: one for each successor or, in its order, one for each successor and random reward."""
+    """The joint outcomes: one for each successor or, in this order, for each successor and random reward."""
     state, action, successor, probability = successors
     if isinstance(rewards, tuple):
         values, weights = rewards
-        _expect_shape("the probabilities in R", weights, (n_states, n_actions, values.size))
+        _expect_shape("R[1]", weights, (n_states, n_actions, values.size))
         _check_weights(weights, state, action)
         joint = probability[:, np.newaxis] * weights[state, action]
         state, action, successor = (np.repeat(column, values.size) for column in (state, action, successor))
@@ -166,8 +166,8 @@ def _check_weights(weights: Floats, state: Indices, action: Indices) -> None:
     if not right.all():
         row = int(np.argmin(right))
         raise OcerlError(
-            f"the probabilities in R of state {state[row]}, action {action[row]} are {used[row].tolist()}, "
-            f"they must not be negative and sum to 1"
+            f"the probabilities in R[1] of state {state[row]}, action {action[row]} are "
+            f"{used[row].tolist()}, they must not be negative and sum to 1"
         )
 
 

@@ -45,5 +45,23 @@ def check_sums(
 
 def check_horizon(horizon: int) -> None:
     """Refuse a horizon that is not a whole number of at least 1."""
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise OcerlError(f"the horizon must be a whole number of at least 1, got {horizon}")
+    check_whole("the horizon", horizon)
+
+
+def check_whole(name: str, value: int, least: int = 1) -> None:
+    """Refuse what is not a whole number, or too small a one."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise OcerlError(f"{name} must be a whole number of at least {least}, got {value}")
+
+
+def check_probability(name: str, value: float) -> None:
+    """Refuse what is no number between 0 and 1."""
+    if not 0 <= value <= 1:
+        raise OcerlError(f"{name} must be between 0 and 1, got {value}")
+
+
+def check_number(name: str, value: float, above: float | None = None) -> None:
+    """Refuse what is not finite, or not above a number."""
+    if not np.isfinite(value) or (above is not None and value <= above):
+        rule = "" if above is None else f" above {above:g}"
+        raise OcerlError(f"{name} must be a finite number{rule}, got {value}")

@@ -105,9 +105,7 @@ def _header(path: Path, record: list[str] | None) -> list[str]:
     return header
 
 
-def _read_whole_numbers(
-    file: TextIO, header: list[str]
-) -> tuple[dict[str, Column], dict[str, Floats]] | None:
+def _read_whole_numbers(file: TextIO, header: list[str]) -> tuple[dict[str, Column], dict[str, Floats]] | None:
     """The rest of a file whose names are all whole numbers, in one go; None if it is not such a file."""
     kinds = [(column, np.int64 if column in NAMES else np.float64) for column in header]
     try:
@@ -151,8 +149,7 @@ def _read_records(path: Path, header: list[str]) -> tuple[dict[str, Column], dic
             rows_before += len(rows)
     numbers = {column: np.concatenate(arrays) for column, arrays in parts.items()}
     names = {
-        column: Column(list(names.position), numbers.pop(column).astype(np.int64))
-        for column, names in known.items()
+        column: Column(list(names.position), numbers.pop(column).astype(np.int64)) for column, names in known.items()
     }
     return names, numbers
 
@@ -163,9 +160,7 @@ def _check_widths(path: Path, rows_before: int, rows: list[list[str]], width: in
         _refuse(path, rows_before + index, f"got {len(row)} fields, the first line has {width}")
 
 
-def _numbers(
-    path: Path, rows_before: int, column: str, texts: Iterable[str], read: Callable[[str], float]
-) -> Floats:
+def _numbers(path: Path, rows_before: int, column: str, texts: Iterable[str], read: Callable[[str], float]) -> Floats:
     try:
         return np.fromiter(map(read, texts), np.float64)
     except ValueError:

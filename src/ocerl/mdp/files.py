@@ -101,9 +101,7 @@ def _rows_of_steps(step: NDArray[np.float64] | None) -> Iterator[NDArray[np.int6
     steps, counts = np.unique(step, return_counts=True)
     if steps[-1] != steps.size:
         missing = np.setdiff1d(np.arange(1, steps.size + 1), steps)[0]
-        raise OcerlError(
-            f"no line for step {missing}, but for step {steps[-1]:g}: every step needs its model"
-        )
+        raise OcerlError(f"no line for step {missing}, but for step {steps[-1]:g}: every step needs its model")
     yield from np.split(np.argsort(step, kind="stable"), np.cumsum(counts)[:-1])
 
 
@@ -122,7 +120,7 @@ def _texts(kind: str, labels: tuple[Label, ...]) -> list[str]:
     for label in labels:
         name = read_name(str(label))
         if name == "":
-            raise OcerlError(f"a {kind} has the empty name {label!r}: in a file it needs another one")
+            raise OcerlError(f"the {kind} {label!r} would have no name in a file: rename it")
         if name in owner:
             raise OcerlError(f"the {kind}s {owner[name]!r} and {label!r} would be one in a file: rename one")
         owner[name] = label

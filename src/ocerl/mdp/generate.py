@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
-from ocerl.mdp.checks import check_horizon
+from ocerl.mdp.checks import check_horizon, check_whole
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.mdp.transitions import Transitions
 
@@ -36,14 +36,14 @@ def random_mdp(
     """A random model; its states and actions are numbers, counted from 0.
 
     - Every state and action has `successors` next states, drawn with replacement: from all states, or with
-      `neighbours` from the `2 · successors + 1` states around it (in a circle). Their probabilities are uniform
-      on the simplex.
+      `neighbours` from the `2 · successors + 1` states around it (in a circle). Their probabilities are
+      uniform on the simplex.
     - A reward is drawn from `rewards`, or with `continuous` uniformly between the smallest and the largest.
       With `joint`, each next state has one of its own; else a state and action has `len(rewards)` random
       rewards, with random probabilities and independent of the next state.
-    - `per_step`: every step has a model of its own. `absorbing`: so many states, the last ones, stay and pay 0.
-      `action_sets`: each state has a random choice of the actions, at least one. `random_start`: a random
-      distribution over all states instead of state 0.
+    - `per_step`: every step has a model of its own. `absorbing`: so many states, the last ones, stay and pay
+      nothing. `action_sets`: each state has a random choice of the actions, at least one. `random_start`: a
+      random distribution over all states instead of state 0.
 
     >>> random_mdp(1).return_range() == random_mdp(1).return_range()
     True
@@ -95,18 +95,14 @@ def _pairs(rng: np.random.Generator, states: int, actions: int, action_sets: boo
     return state, action
 
 
-def _targets(
-    rng: np.random.Generator, state: Indices, states: int, successors: int, neighbours: bool
-) -> Indices:
+def _targets(rng: np.random.Generator, state: Indices, states: int, successors: int, neighbours: bool) -> Indices:
     size = (state.size, successors)
     if not neighbours:
         return rng.integers(states, size=size)
     return (state[:, np.newaxis] + rng.integers(-successors, successors + 1, size=size)) % states
 
 
-def _rewards(
-    rng: np.random.Generator, rewards: Sequence[float], continuous: bool, size: tuple[int, int]
-) -> Floats:
+def _rewards(rng: np.random.Generator, rewards: Sequence[float], continuous: bool, size: tuple[int, int]) -> Floats:
     if continuous:
         return rng.uniform(min(rewards), max(rewards), size)
     return rng.choice(np.asarray(rewards, dtype=np.float64), size)
@@ -118,15 +114,10 @@ def _simplex(rng: np.random.Generator, size: tuple[int, ...]) -> Floats:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def _check_sizes(
-    states: int, actions: int, successors: int, absorbing: int, rewards: Sequence[float]
-) -> None:
+def _check_sizes(states: int, actions: int, successors: int, absorbing: int, rewards: Sequence[float]) -> None:
     for name, value in (("states", states), ("actions", actions), ("successors", successors)):
-        if value < 1:
-            raise OcerlError(f"{name} must be a whole number of at least 1, got {value}")
+        check_whole(f"the number of {name}", value)
     if not 0 <= absorbing < states:
-        raise OcerlError(
-            f"absorbing must be between 0 and {states - 1}, one state must move; got {absorbing}"
-        )
+        raise OcerlError(f"absorbing must be between 0 and {states - 1}, one state must move; got {absorbing}")
     if not len(rewards):
         raise OcerlError("rewards must have at least one number, got none")

@@ -52,9 +52,7 @@ def from_gymnasium(
     outcomes = _outcomes(_table(environment.unwrapped, name), name)
     limit = environment.spec.max_episode_steps if environment.spec else None
     if horizon is None and limit is None:
-        raise OcerlError(
-            f"{name} has no time limit: give a horizon (horizon=…, --horizon on the command line)"
-        )
+        raise OcerlError(f"{name} has no time limit: give a horizon (horizon=…, --horizon on the command line)")
     return TabularMDP.from_outcomes(
         outcomes,
         start=_start(environment.unwrapped, name) if start is None else start,
@@ -102,9 +100,7 @@ def _outcomes(table: Any, name: str) -> dict[Label, dict[Label, list[Outcome]]]:
             for state, by_action in _items(table)
         }
     except (TypeError, ValueError) as error:
-        raise OcerlError(
-            f"the table of {name} is not P[s][a] = [(p, s', r, terminated), …]: {error}"
-        ) from None
+        raise OcerlError(f"the table of {name} is not P[s][a] = [(p, s', r, terminated), …]: {error}") from None
 
 
 def _items(table: Any) -> Iterable[tuple[Any, Any]]:

@@ -53,9 +53,7 @@ class Lattice:
     @cached_property
     def origins(self) -> NDArray[np.float64]:
         """The least contribution of each step, in time-0 units."""
-        return np.array(
-            [self._weight(step) * self.model.transitions(step).reward.min() for step in range(self.length)]
-        )
+        return np.array([self._weight(step) * self.model.transitions(step).reward.min() for step in range(self.length)])
 
     @cached_property
     def floor(self) -> float:
@@ -141,9 +139,7 @@ def exact_lattice(model: TabularMDP) -> Lattice | None:
 def rounded_lattice(model: TabularMDP, unit: float, rounding: Rounding) -> Lattice:
     """A lattice of a given unit to which rewards are rounded; discounted steps too small to matter are left out."""
     if not (np.isfinite(unit) and unit > 0):
-        raise OcerlError(
-            f"the resolution must be a positive number (a step in units of the return), got {unit}"
-        )
+        raise OcerlError(f"the resolution must be a positive number (a step in units of the return), got {unit}")
     horizon = model.require_horizon()
     length, low, high = horizon, 0.0, 0.0
     if model.discount < 1.0:
@@ -167,13 +163,12 @@ def find_unit(rewards: Iterable[float]) -> Fraction | None:
     """
     values = np.asarray(list(rewards), dtype=np.float64)
     scale = float(np.abs(values).max())
-    unit, first = Fraction(0), None
-    for value in values:
-        fraction = _as_fraction(float(value), scale)
+    unit = Fraction(0)
+    for difference in values - values.min():
+        fraction = _as_fraction(float(difference), scale)
         if fraction is None:
             return None
-        first = fraction if first is None else first
-        unit = _common(unit, abs(fraction - first))
+        unit = _common(unit, fraction)
         if unit.denominator > LARGEST_DENOMINATOR**2:
             return None
     return unit

@@ -67,13 +67,9 @@ class TabularMDP:
             raise OcerlError(f"the discount must be in (0, 1], got {self.discount}")
         for step in self.steps:
             if step.n_states != len(self.states):
-                raise OcerlError(
-                    f"transitions over {step.n_states} states for {len(self.states)} state names"
-                )
+                raise OcerlError(f"transitions over {step.n_states} states for {len(self.states)} state names")
         if self.start.shape != (len(self.states),):
-            raise OcerlError(
-                f"the start distribution has shape {self.start.shape}, expected ({len(self.states)},)"
-            )
+            raise OcerlError(f"the start distribution has shape {self.start.shape}, expected ({len(self.states)},)")
         if not np.isfinite(self.start).all() or (self.start < 0).any():
             raise OcerlError("the start distribution must have no negative or missing probability")
         if abs(float(self.start.sum()) - 1.0) > SUM_TOLERANCE:
@@ -108,7 +104,7 @@ class TabularMDP:
         states = tuple(dict.fromkeys(named + [row[2] for step in rows for row in step]))
         actions = tuple(dict.fromkeys(row[1] for step in rows for row in step))
         return cls.from_rows(
-            [tuple(zip(*step, strict=True)) for step in rows],
+            [tuple(zip(*step, strict=True)) or ((),) * 5 for step in rows],
             states=states,
             actions=actions,
             start=start,
@@ -165,6 +161,8 @@ class TabularMDP:
         name: str = "model",
     ) -> TabularMDP:
         """Build a model from columns like those of `from_rows`, of positions in `states` and `actions`."""
+        check_names("state", states)
+        check_names("action", actions)
         for number, (state, action, _, probability, _) in enumerate(columns):
             where = "" if len(columns) == 1 else f" in step {number + 1}"
             check_sums(state, action, probability, states, actions, where)
@@ -251,9 +249,7 @@ class TabularMDP:
         return float(low[0][started].min()), float(high[0][started].max())
 
 
-def start_distribution(
-    states: tuple[Label, ...], start: Label | Mapping[Label, float]
-) -> NDArray[np.float64]:
+def start_distribution(states: tuple[Label, ...], start: Label | Mapping[Label, float]) -> NDArray[np.float64]:
     """The start as an array over states: all on one state, or as a mapping of names to probabilities says."""
     wanted: Mapping[Label, float] = start if isinstance(start, Mapping) else {start: 1.0}
     position = {label: index for index, label in enumerate(states)}
@@ -261,8 +257,6 @@ def start_distribution(
     for label, probability in wanted.items():
         if label not in position:
             shown = ", ".join(map(str, states[:8])) + (" …" if len(states) > 8 else "")
-            raise OcerlError(
-                f"there is no state {label!r} to start in; the model has {len(states)} states: {shown}"
-            )
+            raise OcerlError(f"there is no state {label!r} to start in; the model has {len(states)} states: {shown}")
         distribution[position[label]] = probability
     return distribution

@@ -153,9 +153,7 @@ def _columns(
     for name, column in zip(("state", "next state"), (integers[0], integers[2]), strict=True):
         if column.size and (column.min() < 0 or column.max() >= n_states):
             row = int(np.flatnonzero((column < 0) | (column >= n_states))[0])
-            raise OcerlError(
-                f"row {row}: {name} {column[row]} is not among the {n_states} states 0 … {n_states - 1}"
-            )
+            raise OcerlError(f"row {row}: {name} {column[row]} is not among the {n_states} states 0 … {n_states - 1}")
     possible = probability_ > 0
     if not possible.all():
         integers = [column[possible] for column in integers]

@@ -1,3 +1,4 @@
+# pyright: basic, reportArgumentType=false
 """The compiled inner loops: dynamic programming over rows of budgets.
 
 A state owns a contiguous row of values, one for each lattice position `y`. An outcome `(p, s', k)` reads the
@@ -133,6 +134,10 @@ def _choose(best, slot, number, total, i, end, probability, next_state, shift, f
         best[x] = max(q, best[x])
 
 
+SMALLEST_MASS = 1e-200
+"""Less probability is dropped: it is nothing, and subnormal numbers are a hundred times slower."""
+
+
 @njit(nogil=True, cache=True, fastmath=_FAST)
 def forward(
     states,
@@ -143,6 +148,8 @@ def forward(
     shift,
     mass,
     mass_low,
+    first,
+    last,
     out,
     out_low,
     slots,
@@ -151,34 +158,40 @@ def forward(
 ):
     """Move the probability mass of every `(s, y)` on by one step under a deterministic policy.
 
-    At positions the table does not cover, the action is `outside[s]`. Positions with the same action are moved
-    together, as one slice.
+    Column `c` of `mass` is position `mass_low + c`; mass is in the columns `first … last - 1`. At positions the
+    table does not cover, the action is `outside[s]`. Positions with the same action are moved together, as one
+    slice.
     """
-    width = mass.shape[1]
     for s in states:
-        y = 0
-        while y < width:
-            if mass[s, y] == 0.0:
-                y += 1
+        row = mass[s, first:last]
+        for c in range(row.size):
+            row[c] = row[c] if row[c] > SMALLEST_MASS else 0.0
+        table = slots[s] if slots.size else slots.ravel()
+        begin = mass_low + first - low
+        c = 0
+        while c < row.size:
+            if row[c] == 0.0:
+                c += 1
                 continue
-            slot = _slot(slots, outside, s, y + mass_low - low)
-            end = y + 1
-            while end < width and _slot(slots, outside, s, end + mass_low - low) == slot:
-                end += 1
-            moved = mass[s, y:end]
+            inside = 0 <= c + begin < table.size
+            slot = table[c + begin] if inside else outside[s]
+            end = c + 1
+            if inside:
+                while end < row.size and end + begin < table.size and table[end + begin] == slot:
+                    end += 1
+            elif c + begin < 0:
+                end = min(row.size, -begin)
+            else:
+                end = row.size
+            moved = row[c:end]
             pair = pair_start[s] + slot
             for i in range(outcome_start[pair], outcome_start[pair + 1]):
-                begin = y + mass_low + shift[i] - out_low
-                into = out[next_state[i], begin : begin + moved.size]
+                to = c + first + mass_low + shift[i] - out_low
+                into = out[next_state[i], to : to + moved.size]
                 weight = probability[i]
                 for x in range(moved.size):
                     into[x] += weight * moved[x]
-            y = end
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _slot(slots, outside, s, column):
-    return slots[s, column] if 0 <= column < slots.shape[1] else outside[s]
+            c = end
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
@@ -191,25 +204,26 @@ def forward_mixed(
     shift,
     mass,
     mass_low,
+    first,
+    last,
     out,
     out_low,
     choice,
     low,
 ):
-    """As `forward`, for a policy that draws its action: `choice[pair, y]`, constant beyond the table's edges."""
-    width = mass.shape[1]
-    last = choice.shape[1] - 1
+    """As `forward`, for a policy that draws its action: `choice[pair, y - low]`, constant beyond the edges."""
+    edge = choice.shape[1] - 1
     for s in states:
-        for y in range(width):
-            if mass[s, y] == 0.0:
+        for c in range(first, last):
+            if mass[s, c] < SMALLEST_MASS:
                 continue
-            column = min(max(y + mass_low - low, 0), last)
+            column = min(max(c + mass_low - low, 0), edge)
             for pair in range(pair_start[s], pair_start[s + 1]):
-                weight = mass[s, y] * choice[pair, column]
+                weight = mass[s, c] * choice[pair, column]
                 if weight == 0.0:
                     continue
                 for i in range(outcome_start[pair], outcome_start[pair + 1]):
-                    out[next_state[i], y + mass_low + shift[i] - out_low] += weight * probability[i]
+                    out[next_state[i], c + mass_low + shift[i] - out_low] += weight * probability[i]
 
 
 @njit(nogil=True, cache=True)

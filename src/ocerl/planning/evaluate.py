@@ -14,16 +14,14 @@ from ocerl.mdp.lattice import Lattice, exact_lattice, rounded_lattice
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning import _kernels
 from ocerl.planning.distribution import ReturnDistribution
-from ocerl.planning.grid import Grid
+from ocerl.planning.grid import Grid, Windows
 from ocerl.planning.policy import BudgetPolicy, MarkovPolicy, Policy
 
 ROUNDED_POINTS = 100_000
 """Without a common lattice, returns are counted on this many steps of their range unless a resolution is given."""
 
 
-def evaluate(
-    model: TabularMDP, policy: Policy | ArrayLike, *, resolution: float | None = None
-) -> ReturnDistribution:
+def evaluate(model: TabularMDP, policy: Policy | ArrayLike, *, resolution: float | None = None) -> ReturnDistribution:
     r"""The distribution of the return :math:`Z(\pi)` of a policy.
 
     `policy` is a policy object, or a Markov table: slots `[horizon, states]`, or probabilities
@@ -69,18 +67,20 @@ def evaluation_lattice(model: TabularMDP, resolution: float | None = None) -> La
 
 def forward_markov(grid: Grid, policy: MarkovPolicy) -> ReturnDistribution:
     """The return distribution of a Markov policy on a lattice."""
-    return _distribution(grid, 0, markov_masses(grid, policy)[-1])
+    return _distribution(grid, 0, _last(_markov_flow(grid, policy)))
 
 
 def markov_masses(grid: Grid, policy: MarkovPolicy) -> list[NDArray[np.float64]]:
     """For each step, and at the end, the mass on every state and position under a Markov policy."""
+    return [mass.copy() for mass in _markov_flow(grid, policy)]
+
+
+def _markov_flow(grid: Grid, policy: MarkovPolicy) -> Iterator[NDArray[np.float64]]:
     low = np.zeros(grid.length, dtype=np.int64)
     if policy.choice is not None:
-        flow = _flow(grid, 0, _mixed(grid, 0, [choice[:, None] for choice in policy.choice], low))
-    else:
-        nothing = [np.empty((0, 0), dtype=np.uint8)] * grid.length
-        flow = _flow(grid, 0, _fixed(grid, 0, nothing, low, policy.slots))
-    return list(flow)
+        return _flow(grid, 0, _mixed(grid, 0, [choice[:, None] for choice in policy.choice], low))
+    nothing = [np.empty((0, 0), dtype=np.uint8)] * grid.length
+    return _flow(grid, 0, _fixed(grid, 0, nothing, low, policy.slots))
 
 
 def forward(
@@ -104,7 +104,7 @@ def forward_mixed(
 
 
 Move = Callable[[int, NDArray[np.float64], NDArray[np.float64]], None]
-"""Adds the mass of a step, moved on, to an array for the next."""
+"""Adds the mass of a step, moved on, to an array for the next; columns are those of the padded windows."""
 
 
 def _fixed(
@@ -117,41 +117,54 @@ def _fixed(
     windows = grid.earned_windows(first_position, first_position)
 
     def move(step: int, mass: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        begin, end = int(windows.low[step]), int(windows.low[step + 1])
-        _kernels.forward(
-            *_fields(grid, step), mass, begin, out, end, tables[step], int(low[step]), outside[step]
-        )
+        columns, out_low = _columns(windows, step), int(windows.pad_low[step + 1])
+        policy = tables[step], int(low[step]), outside[step]
+        _kernels.forward(*_fields(grid, step), mass, *columns, out, out_low, *policy)
 
     return move
 
 
-def _mixed(
-    grid: Grid, first_position: int, choice: Sequence[NDArray[np.float64]], low: NDArray[np.int64]
-) -> Move:
+def _mixed(grid: Grid, first_position: int, choice: Sequence[NDArray[np.float64]], low: NDArray[np.int64]) -> Move:
     windows = grid.earned_windows(first_position, first_position)
 
     def move(step: int, mass: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        begin, end = int(windows.low[step]), int(windows.low[step + 1])
-        _kernels.forward_mixed(*_fields(grid, step), mass, begin, out, end, choice[step], int(low[step]))
+        columns, out_low = _columns(windows, step), int(windows.pad_low[step + 1])
+        _kernels.forward_mixed(*_fields(grid, step), mass, *columns, out, out_low, choice[step], int(low[step]))
 
     return move
 
 
-def _fields(grid: Grid, step: int) -> tuple[NDArray[np.generic], ...]:
+_Array = NDArray[np.generic]
+
+
+def _fields(grid: Grid, step: int) -> tuple[_Array, _Array, _Array, _Array, _Array, _Array]:
     t = grid.transitions(step)
     shift = grid.lattice.shifts(step)
     return grid.states[step], t.pair_start, t.outcome_start, t.probability, t.next_state, shift
 
 
+def _columns(windows: Windows, step: int) -> tuple[int, int, int]:
+    """The position of column 0, and the columns from and before which there is mass."""
+    first = int(windows.low[step] - windows.pad_low[step])
+    return int(windows.pad_low[step]), first, first + int(windows.widths[step])
+
+
 def _flow(grid: Grid, first_position: int, move: Move) -> Iterator[NDArray[np.float64]]:
-    widths = grid.earned_windows(first_position, first_position).widths
-    mass = np.ascontiguousarray(grid.lattice.model.start[:, None])
-    yield mass
+    """The mass at each step and at the end, as views of two buffers that take turns.
+
+    Fresh arrays for every step would cost more in page faults than the arithmetic does.
+    """
+    windows = grid.earned_windows(first_position, first_position)
+    mass, out = np.zeros((2, grid.n_states, int(windows.padded_widths.max())))
+    _, first, last = _columns(windows, 0)
+    mass[:, first] = grid.lattice.model.start
+    yield mass[:, first:last]
     for step in range(grid.length):
-        out = np.zeros((grid.n_states, int(widths[step + 1])))
+        out[:, : int(windows.padded_widths[step + 1])] = 0.0
         move(step, mass, out)
-        mass = out
-        yield mass
+        mass, out = out, mass
+        _, first, last = _columns(windows, step + 1)
+        yield mass[:, first:last]
 
 
 def _last(flow: Iterator[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -163,5 +176,5 @@ def _distribution(grid: Grid, first_position: int, mass: NDArray[np.float64]) ->
     met = np.flatnonzero(total > 0)
     windows = grid.earned_windows(first_position, first_position)
     earned = met + int(windows.low[-1]) - first_position
-    values = grid.lattice.floor + grid.lattice.unit * earned
+    values = np.asarray(grid.lattice.floor + grid.lattice.unit * earned, dtype=np.float64)
     return ReturnDistribution(values, total[met] / total.sum(), grid.lattice.error)

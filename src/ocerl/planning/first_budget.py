@@ -15,6 +15,7 @@ policy found are dropped, the others halved: branch and bound.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,10 @@ from ocerl.risk import Risk
 MEAN_WEIGHT = 1e-11
 """The weight of the mean that breaks ties: among policies of equal risk, the one with the better mean."""
 MOST_PASSES = 400
+
+
+BudgetRange = tuple[float, float]
+"""The least and the largest first budget to look at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +64,17 @@ def saturating_budgets(
     slope: float,
     outside: NDArray[np.integer],
     *,
+    among: BudgetRange | None = None,
     store: TableStore | None = None,
     dtype: type[np.floating] = np.float64,
     progress: Progress | None = None,
 ) -> FirstBudgets:
-    """Value every first budget on the lattice, in one backward pass, for the utility of slopes 1 and `slope`.
+    """Value every first budget on the lattice, or in the range `among`, in one backward pass.
 
-    A utility of slopes `l` and `r` is `l` times the one of slopes 1 and `r / l`: the same pass serves every
+    The utility is the one of slopes 1 and `slope`. A utility of slopes `l` and `r` is `l` times the one of slopes 1 and `r / l`: the same pass serves every
     level of CVaR.
     """
-    windows = grid.saturating_windows()
+    windows = _windows(grid, among)
     store = store or TableStore()
     check_memory(grid, windows, dtype, tables=store.folder is None)
     tables = store.allocate(grid, windows)
@@ -97,13 +103,40 @@ def best_of(found: FirstBudgets, grid: Grid, risk: Risk, *, rounding: float = 0.
     return Solution(policy, returns, value, max(upper, value))
 
 
-def upper_bound(grid: Grid, risk: Risk, progress: Progress | None = None) -> float:
-    """The optimum on the lattice, keeping no policy."""
+def upper_bounds(
+    grid: Grid, risk: Risk, among: BudgetRange | None = None, progress: Progress | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Budgets, and what no policy that begins with them can exceed; no policy is kept."""
     assert risk.slopes is not None
-    windows = grid.saturating_windows()
+    windows = _windows(grid, among)
     check_memory(grid, windows, tables=False)
     budgets, values = _all_first_budgets(grid, windows, risk.slopes, progress=progress)
-    return float((budgets + values).max())
+    return budgets, budgets + values
+
+
+def worthwhile(budgets: NDArray[np.float64], bounds: NDArray[np.float64], lower: float) -> BudgetRange:
+    """The range outside of which no first budget can reach `lower`, from upper bounds on a lattice of budgets.
+
+    Between two budgets the objective is at most the bound at the smaller one plus their distance, since values
+    fall with the budget.
+    """
+    spacing = abs(float(budgets[0] - budgets[-1])) / max(1, budgets.size - 1)
+    kept = budgets[bounds + spacing >= lower]
+    return float(kept.min()) - spacing, float(kept.max()) + spacing
+
+
+def work_of(grid: Grid, among: BudgetRange | None) -> float:
+    """The multiplications of one pass over a range of first budgets."""
+    widths = _windows(grid, among).widths
+    return float(sum(grid.transitions(h).probability.size * int(widths[h]) for h in range(grid.length)))
+
+
+def _windows(grid: Grid, among: BudgetRange | None) -> Windows:
+    if among is None:
+        return grid.saturating_windows()
+    low, high = grid.return_range
+    first = (grid.position(min(among[1], high)), grid.position(max(among[0], low)))
+    return grid.saturating_windows((math.floor(first[0] + 1e-9), math.ceil(first[1] - 1e-9)))
 
 
 def _all_first_budgets(
@@ -119,7 +152,7 @@ def _all_first_budgets(
     left, right = (slope * grid.lattice.unit for slope in slopes)
     values = grid.backward(
         windows,
-        lambda y: np.where(y < 0, left, right) * y,
+        lambda y: np.where(y < 0, left * y, right * y),
         (left, right),
         tables=tables,
         dtype=dtype,
@@ -153,14 +186,12 @@ class _Objective:
             self.passes += 1
         return self.grid.lattice.floor - self.grid.lattice.unit * positions + result
 
-    def policy(
-        self, position: float, outside: NDArray[np.integer]
-    ) -> tuple[BudgetPolicy, ReturnDistribution]:
+    def best_policy(self, position: float, outside: NDArray[np.integer]) -> tuple[BudgetPolicy, ReturnDistribution]:
         """The best policy from one first budget, and its distribution."""
         windows = self.grid.earned_windows(0, 0)
         check_memory(self.grid, windows)
         tables = TableStore().allocate(self.grid, windows)
-        self.grid.backward(windows, lambda earned: self.utility(earned + position), tables=tables)
+        self.grid.backward(windows, lambda earned: self.utility(position + earned.astype(np.float64)), tables=tables)
         self.passes += 1
         policy = BudgetPolicy(self.grid.lattice, 0, self.grid.budget(position), tables, windows.low, outside)
         return policy, forward(self.grid, 0, tables, windows.low, outside)
@@ -197,9 +228,7 @@ def solve_continuous(
         left, right = np.concatenate((left, middle)), np.concatenate((middle, right))
         g_left, g_right = np.concatenate((g_left, g_middle)), np.concatenate((g_middle, g_right))
         width /= 2
-        bound = np.array(
-            [_bound(objective, r, width, a, b) for r, a, b in zip(right, g_left, g_right, strict=True)]
-        )
+        bound = np.array([_bound(objective, r, width, a, b) for r, a, b in zip(right, g_left, g_right, strict=True)])
         if progress:
             progress(objective.passes, MOST_PASSES)
     upper = max(float(bound.max(initial=-np.inf)), best.value)
@@ -215,7 +244,7 @@ def _polish(
 ) -> Solution:
     """Alternate between the best policy for a budget and the best budget for a policy: never worse, ends soon."""
     for _ in range(50):
-        policy, returns = objective.policy(position, outside)
+        policy, returns = objective.best_policy(position, outside)
         found = objective.risk.certainty_equivalent(returns.values, returns.probabilities)
         if best is not None and found.value <= best.value + tolerance / 10:
             return best if found.value < best.value else Solution(policy, returns, found.value, np.inf)
@@ -260,7 +289,7 @@ def _bound(objective: _Objective, right: float, width: float, g_left: float, g_r
     earned = np.arange(grid.points, dtype=np.float64)
     least = grid.position(grid.return_range[0])
     t = right - least + earned  # position of each return above the right end's budget
-    stacked = np.stack([objective.utility(t + i * width) for i in (-1, 0, 1, 2)], axis=-1)
+    stacked = np.stack([objective.utility(np.asarray(t + i * width)) for i in (-1, 0, 1, 2)], axis=-1)
     bound = max(g_left, g_right) + float(_chord_error(stacked).max())
     if np.isnan(bound):
         bound = np.inf

@@ -41,9 +41,7 @@ class Frontier:
         """The policy for one of the levels."""
         match = np.flatnonzero(np.isclose(self.levels, level))
         if not match.size:
-            raise OcerlError(
-                f"the frontier has no level {level}: it has {', '.join(f'{x:g}' for x in self.levels)}"
-            )
+            raise OcerlError(f"the frontier has no level {level}: it has {', '.join(f'{x:g}' for x in self.levels)}")
         budget = float(self.budgets[match[0]])
         lattice = self.policy.lattice
         return self.policy.from_budget(round((lattice.floor - budget) / lattice.unit), budget)
@@ -101,10 +99,7 @@ def frontier(
     lattice = exact_lattice(model)
     exact = lattice is not None and (resolution is None or resolution <= lattice.unit)
     if not exact:
-        unit = (
-            resolution
-            or plan(model, CVaR(float(chosen.min())), threads=threads, progress=progress).resolution
-        )
+        unit = resolution or plan(model, CVaR(float(chosen.min())), threads=threads, progress=progress).resolution
         lattice = rounded_lattice(model, unit, "down")
     assert lattice is not None
     grid = Grid.of(lattice, threads)

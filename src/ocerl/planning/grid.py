@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,9 +119,7 @@ class Grid:
             t = self.transitions(step)
             low_out, high_out = np.empty((2, self.n_states), dtype=np.int64)
             shift = self.lattice.shifts(step)
-            _kernels.remaining_range(
-                t.pair_start, t.outcome_start, t.next_state, shift, low, high, low_out, high_out
-            )
+            _kernels.remaining_range(t.pair_start, t.outcome_start, t.next_state, shift, low, high, low_out, high_out)
             low, high = low_out, high_out
             lows[step], highs[step] = low[self.states[step]].min(), high[self.states[step]].max()
         return lows, highs
@@ -137,14 +136,17 @@ class Grid:
         unit, floor = self.lattice.unit, self.lattice.floor
         return floor + unit * float(low[0]), floor + unit * float(high[0])
 
-    def saturating_windows(self) -> Windows:
-        """All first budgets, for a utility with one kink at 0.
+    def saturating_windows(self, first: tuple[int, int] | None = None) -> Windows:
+        """First positions `first` (all of them unless given), for a utility with one kink at 0.
 
         Where even the most that can come leaves `y` below 0, or the least brings it above, the value is linear
-        in `y`: only the positions between are computed, and rows are continued by the utility's slopes.
+        in `y`: only the positions between are computed, and rows are continued by the utility's slopes. Neither
+        are positions that the given first ones cannot reach.
         """
         least, most = self._remaining
-        return self._windows(-most, -least)
+        low, high = (-int(most[0]), -int(least[0])) if first is None else first
+        _, earned_least, earned_most = self._earned
+        return self._windows(np.clip(low + earned_least, -most, -least), np.clip(high + earned_most, -most, -least))
 
     def earned_windows(self, low: int, high: int) -> Windows:
         """The positions met from first positions `low … high`: what can have been earned, added to them."""
@@ -232,8 +234,6 @@ class Grid:
             return
         # More parts than threads, so that a slow core does not hold up the step.
         cuts = np.linspace(0, tasks, min(tasks, 4 * parts) + 1).astype(int)
-        futures = [
-            pool.submit(_kernels.backup, *fixed, a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)
-        ]
+        futures = [pool.submit(_kernels.backup, *fixed, a, b) for a, b in pairwise(cuts)]
         for future in futures:
             future.result()

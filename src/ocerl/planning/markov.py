@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning import _kernels
@@ -66,9 +65,7 @@ class MarkovPlan:
         }
 
 
-def best_markov(
-    model: TabularMDP, risk: Risk | str, *, resolution: float | None = None, seed: int = 0
-) -> MarkovPlan:
+def best_markov(model: TabularMDP, risk: Risk | str, *, resolution: float | None = None, seed: int = 0) -> MarkovPlan:
     """The best policy that looks at state and step only.
 
     >>> from ocerl.mdp import zoo
@@ -150,9 +147,7 @@ def _sweep(grid: Grid, risk: Risk, policy: MarkovPolicy, budget: float) -> Marko
     masses = markov_masses(grid, policy)
     slots = policy.slots.copy()
     earned = np.arange(windows.low[-1], windows.high[-1] + 1)
-    payoff = np.asarray(
-        risk.utility(grid.lattice.floor + grid.lattice.unit * earned - budget), dtype=np.float64
-    )
+    payoff = np.asarray(risk.utility(grid.lattice.floor + grid.lattice.unit * earned - budget), dtype=np.float64)
     following = np.tile(payoff, (grid.n_states, 1))
     for step in reversed(range(grid.length)):
         t = grid.transitions(step)

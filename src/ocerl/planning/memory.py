@@ -33,9 +33,7 @@ def bytes_needed(grid: Grid, windows: Windows, dtype: type[np.floating], *, tabl
     return values + (policy if tables else 0)
 
 
-def check_memory(
-    grid: Grid, windows: Windows, dtype: type[np.floating] = np.float64, *, tables: bool = True
-) -> None:
+def check_memory(grid: Grid, windows: Windows, dtype: type[np.floating] = np.float64, *, tables: bool = True) -> None:
     """Refuse a solve that would not fit, and say which resolution would."""
     needed, free = bytes_needed(grid, windows, dtype, tables=tables), available_memory()
     if needed <= free:

@@ -15,7 +15,16 @@ from ocerl.mdp.lattice import Lattice, exact_lattice, rounded_lattice
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning.certificate import Certificate
 from ocerl.planning.evaluate import evaluation_lattice, forward_markov
-from ocerl.planning.first_budget import Solution, best_of, saturating_budgets, solve_continuous, upper_bound
+from ocerl.planning.first_budget import (
+    BudgetRange,
+    Solution,
+    best_of,
+    saturating_budgets,
+    solve_continuous,
+    upper_bounds,
+    work_of,
+    worthwhile,
+)
 from ocerl.planning.grid import Grid, Progress
 from ocerl.planning.neutral import exponential, risk_neutral
 from ocerl.planning.policy import MarkovPolicy
@@ -25,10 +34,10 @@ from ocerl.risk import Entropic, Mean, Risk, parse_risk
 
 EXACT_TOLERANCE = 1e-9
 """An answer is called exact if nothing can beat it by more than this part of the return range."""
-GAP_TARGET = 1e-3
+GAP_TARGET = 2e-4
 """Without a resolution, rounding is refined until the certified interval is this part of the return range …"""
 WORK_LIMIT = 2e10
-"""… or a pass would take more multiplications than this (some ten seconds on two cores)."""
+"""… or a pass would take more multiplications than this (some seconds on two cores)."""
 FIRST_POINTS = 2000
 
 
@@ -65,13 +74,9 @@ def plan(
     model.require_horizon()
     risk = parse_risk(risk)
     if resolution is not None and not (np.isfinite(resolution) and resolution > 0):
-        raise OcerlError(
-            f"the resolution must be a positive number (a step in units of the return), got {resolution}"
-        )
+        raise OcerlError(f"the resolution must be a positive number (a step in units of the return), got {resolution}")
     neutral_value, neutral = risk_neutral(model)
-    options = _Options(
-        risk, neutral, precision, TableStore(Path(store) if store else None), threads, progress
-    )
+    options = _Options(risk, neutral, precision, TableStore(Path(store) if store else None), threads, progress)
     if method is None and isinstance(risk, Mean | Entropic):
         policy, value = _without_budget(model, risk, neutral, neutral_value)
         lattice = evaluation_lattice(model, resolution)
@@ -125,7 +130,8 @@ def _solve(model: TabularMDP, options: _Options, resolution: float | None) -> tu
     if exact is not None and (resolution is None or resolution <= exact.unit):
         return _solve_exact(exact, options)
     if resolution is not None:
-        return _bracket(model, options, resolution)
+        found = _bracket(model, options, resolution)
+        return found.solution, found.certificate
     return _refine(model, options)
 
 
@@ -138,7 +144,7 @@ def _solve_exact(lattice: Lattice, options: _Options) -> tuple[Solution, Certifi
     return solution, Certificate(solution.value, solution.value, upper, exact=exact)
 
 
-def _solve_on(lattice: Lattice, options: _Options) -> Solution:
+def _solve_on(lattice: Lattice, options: _Options, among: BudgetRange | None = None) -> Solution:
     """The best policy on a lattice."""
     grid, risk, outside = Grid.of(lattice, options.threads), options.risk, options.neutral.slots
     if risk.slopes is None:
@@ -147,7 +153,7 @@ def _solve_on(lattice: Lattice, options: _Options) -> Solution:
         return solve_continuous(grid, risk, outside, tolerance=tolerance, progress=options.progress)
     slope = risk.slopes[1] / risk.slopes[0]
     found = saturating_budgets(
-        grid, slope, outside, store=options.store, dtype=options.dtype, progress=options.progress
+        grid, slope, outside, among=among, store=options.store, dtype=options.dtype, progress=options.progress
     )
     return best_of(found, grid, risk, rounding=_rounding_error(grid, options))
 
@@ -164,37 +170,55 @@ def _rounding_error(grid: Grid, options: _Options) -> float:
 
 
 def _refine(model: TabularMDP, options: _Options) -> tuple[Solution, Certificate]:
-    """Bracket at finer and finer resolutions until the interval is narrow or the work is too much."""
+    """Bracket at finer and finer resolutions until the interval is narrow or the work is too much.
+
+    A coarse solve already rules out most first budgets, and with them most positions of the finer ones.
+    """
     low, high = model.return_range()
-    span = high - low
-    outcomes = sum(model.transitions(step).probability.size for step in range(model.require_horizon()))
-    most_points = max(FIRST_POINTS, int(WORK_LIMIT / outcomes))
-    points = min(FIRST_POINTS, most_points)
+    span = high - low or 1.0
+    points, among = FIRST_POINTS, None
     while True:
-        solution, certificate = _bracket(model, options, span / points)
-        gap = certificate.upper - certificate.lower
-        if gap <= GAP_TARGET * span or points >= most_points:
-            return solution, certificate
+        found = _bracket(model, options, span / points, among)
+        gap = found.certificate.upper - found.certificate.lower
+        # Work grows with the resolution, from what this solve would have been with the budgets now left.
+        most_points = points * max(1.0, WORK_LIMIT / max(1, found.work))
+        if gap <= GAP_TARGET * span or most_points < 2 * points:
+            return found.solution, found.certificate
+        among = found.among
         # The gap is proportional to the resolution; a fifth more, so that one more pass is enough.
-        points = min(most_points, int(points * max(2.0, 1.2 * gap / (GAP_TARGET * span))))
+        points = int(min(most_points, points * max(2.0, 1.2 * gap / (GAP_TARGET * span))))
 
 
-def _bracket(model: TabularMDP, options: _Options, unit: float) -> tuple[Solution, Certificate]:
+@dataclass(frozen=True, eq=False)
+class _Bracket:
+    solution: Solution
+    certificate: Certificate
+    among: BudgetRange | None = None
+    """The first budgets that can still be best."""
+    work: float = np.inf
+    """The multiplications that a solve over these takes at the same resolution."""
+
+
+def _bracket(model: TabularMDP, options: _Options, unit: float, among: BudgetRange | None = None) -> _Bracket:
     """Solve with rewards rounded down and up; for a utility that is not monotone, to the nearest."""
     risk = options.risk
     if not risk.monotone:
         return _bracket_nearest(model, options, unit)
     down, up = (rounded_lattice(model, unit, rounding) for rounding in ("down", "up"))
-    solution = _solve_on(down, options)
+    solution = _solve_on(down, options, among)
     lower = solution.value + down.error[0]
     if risk.slopes is None:
-        upper = _solve_on(up, options).upper
-    else:
-        upper = upper_bound(Grid.of(up, options.threads), risk, options.progress)
-    return solution, Certificate(lower, lower, max(upper + up.error[1], lower), exact=False)
+        upper = _solve_on(up, options).upper + up.error[1]
+        return _Bracket(solution, Certificate(lower, lower, max(upper, lower), exact=False))
+    grid = Grid.of(up, options.threads)
+    budgets, bounds = upper_bounds(grid, risk, among, options.progress)
+    bounds += up.error[1]
+    among = worthwhile(budgets, bounds, lower)
+    certificate = Certificate(lower, lower, max(float(bounds.max()), lower), exact=False)
+    return _Bracket(solution, certificate, among, work_of(grid, among))
 
 
-def _bracket_nearest(model: TabularMDP, options: _Options, unit: float) -> tuple[Solution, Certificate]:
+def _bracket_nearest(model: TabularMDP, options: _Options, unit: float) -> _Bracket:
     r"""Bound the change of :math:`b + E\,u(Z - b)` when every return moves by at most the lattice's error."""
     lattice = rounded_lattice(model, unit, "nearest")
     solution = _solve_on(lattice, options)
@@ -209,4 +233,4 @@ def _bracket_nearest(model: TabularMDP, options: _Options, unit: float) -> tuple
     ends = np.array([-reach, reach])
     step = max(-low, high)
     steepest = float(np.abs(utility(ends + step) - utility(ends - step)).max()) / 2
-    return solution, Certificate(lower, lower, max(solution.upper + steepest, lower), exact=False)
+    return _Bracket(solution, Certificate(lower, lower, max(solution.upper + steepest, lower), exact=False))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,9 +55,7 @@ class MarkovPolicy(Policy):
     def from_table(cls, model: TabularMDP, table: ArrayLike) -> MarkovPolicy:
         """Check a table of slots `[horizon, states]` or of probabilities `[horizon, states, slots]`."""
         array, horizon = np.asarray(table), model.require_horizon()
-        expected = (
-            f"[{horizon}, {model.n_states}] (slots) or [{horizon}, {model.n_states}, slots] (probabilities)"
-        )
+        expected = f"[{horizon}, {model.n_states}] (slots) or [{horizon}, {model.n_states}, slots] (probabilities)"
         if array.ndim not in (2, 3) or array.shape[:2] != (horizon, model.n_states):
             raise OcerlError(f"a Markov table must have the shape {expected}, got {list(array.shape)}")
         counts = np.stack([np.diff(model.transitions(h).pair_start) for h in range(horizon)])
@@ -69,9 +66,7 @@ class MarkovPolicy(Policy):
                 )
             return cls(model, array)
         if array.shape[2] < counts.max():
-            raise OcerlError(
-                f"a Markov table of probabilities needs {counts.max()} slots, got {array.shape[2]}"
-            )
+            raise OcerlError(f"a Markov table of probabilities needs {counts.max()} slots, got {array.shape[2]}")
         beyond = np.arange(array.shape[2]) >= counts[:, :, None]
         if (
             not np.isfinite(array).all()

@@ -33,15 +33,13 @@ def simulate(
         cumulative = np.cumsum(t.probability)
         first, last = t.outcome_start[pair], t.outcome_start[pair + 1] - 1
         base = cumulative[first] - t.probability[first]
-        drawn = np.searchsorted(
-            cumulative, base + random.random(episodes) * (cumulative[last] - base), side="right"
-        )
+        drawn = np.searchsorted(cumulative, base + random.random(episodes) * (cumulative[last] - base), side="right")
         outcome = np.clip(drawn, first, last)
         reward = t.reward[outcome]
         total += model.discount**step * reward
         if isinstance(policy, BudgetPolicy) and step < policy.lattice.length:
             position += policy.lattice.round_reward(step, reward)
-        state = t.next_state[outcome]
+        state = t.next_state[outcome].astype(np.int64)
     return total
 
 

@@ -1,25 +1,36 @@
-"""Policies on disk: a folder with `policy.json` and plain arrays; nothing in it is executed on loading."""
+"""Policies on disk: a folder with `policy.json` and plain arrays; nothing in it is executed on loading.
+
+What is read is checked before it is used: a folder that was damaged or tampered with is refused, it cannot
+send a compiled loop out of its arrays.
+"""
 
 from __future__ import annotations
 
 import json
+import zipfile
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
-from ocerl.mdp.lattice import Lattice
-from ocerl.mdp.tabular import TabularMDP
-from ocerl.mdp.transitions import Transitions
+from ocerl.mdp.lattice import Lattice, Rounding
+from ocerl.mdp.tabular import Label, TabularMDP
 from ocerl.planning.policy import BudgetPolicy, MarkovPolicy
 
 FORMAT = 1
 
 
 def save_policy(policy: BudgetPolicy | MarkovPolicy, folder: Path | str) -> None:
-    """Write a policy, with the model it belongs to, into a folder."""
+    """Write a policy, with the model it belongs to, into a folder.
+
+    The names of states and actions come back as they are if they are numbers, text or tuples of these; another
+    kind of name comes back as its text.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(policy, BudgetPolicy):
@@ -37,9 +48,9 @@ def save_policy(policy: BudgetPolicy | MarkovPolicy, folder: Path | str) -> None
                 "tail_error": list(lattice.tail_error),
             },
         }
-        arrays = {"outside": policy.outside}
+        arrays: dict[str, NDArray[Any]] = {"outside": policy.outside}
         for step, table in enumerate(policy.tables):
-            path = folder / f"slots-{step:04d}.npy"
+            path = _table_path(folder, step)
             if not (isinstance(table, np.memmap) and Path(str(table.filename)) == path.resolve()):
                 np.save(path, table)
         model = lattice.model
@@ -67,32 +78,72 @@ def load_policy(folder: Path | str) -> BudgetPolicy | MarkovPolicy:
     1.5
     """
     folder = Path(folder)
-    try:
+    with _reading(folder):
         about = json.loads((folder / "policy.json").read_text())
+        if about["format"] != FORMAT:
+            raise ValueError(f"it is in format {about['format']}, this version reads format {FORMAT}")
         with np.load(folder / "policy.npz", allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         model = _read_model(about["model"], folder)
-    except (OSError, KeyError, ValueError) as error:
-        raise OcerlError(
-            f"{folder} does not hold a saved policy ({type(error).__name__}: {error})"
-        ) from error
-    if about["format"] != FORMAT:
-        raise OcerlError(
-            f"{folder} was written in format {about['format']}, this version reads format {FORMAT}"
-        )
-    if about["kind"] == "markov":
-        choice = [arrays[f"choice-{h}"] for h in range(model.require_horizon())] if about["mixed"] else None
-        return MarkovPolicy(model, arrays["slots"], choice, about["seed"])
-    grid = about["lattice"]
-    low, high = grid["tail_error"]
-    lattice = Lattice(model, grid["unit"], grid["rounding"], grid["length"], grid["tail"], (low, high))
-    tables = [
-        np.load(folder / f"slots-{step:04d}.npy", mmap_mode="r", allow_pickle=False)
-        for step in range(lattice.length)
-    ]
-    return BudgetPolicy(
-        lattice, about["first_position"], about["budget"], tables, np.array(about["low"]), arrays["outside"]
-    )
+        match about["kind"]:
+            case "budget":
+                return _read_budget_policy(about, arrays, model, folder)
+            case "markov":
+                return _read_markov_policy(about, arrays, model)
+            case kind:
+                raise ValueError(f"its kind is {kind!r}, this version knows budget and markov")
+
+
+@contextmanager
+def _reading(folder: Path) -> Generator[None, None, None]:
+    """Put whatever is wrong with a folder's contents into one line."""
+    try:
+        yield
+    except OcerlError as error:
+        raise OcerlError(f"{folder} does not hold a saved policy: {error}") from error
+    except (
+        OSError, EOFError, LookupError, TypeError, ValueError, zipfile.BadZipFile, zlib.error
+    ) as error:  # fmt: skip
+        raise OcerlError(f"{folder} does not hold a saved policy ({type(error).__name__}: {error})") from error
+
+
+def _read_budget_policy(
+    about: dict[str, Any], arrays: dict[str, NDArray[Any]], model: TabularMDP, folder: Path
+) -> BudgetPolicy:
+    grid, horizon = about["lattice"], model.require_horizon()
+    unit, tail, (low_error, high_error) = float(grid["unit"]), float(grid["tail"]), map(float, grid["tail_error"])
+    length, low = int(grid["length"]), np.array(about["low"], dtype=np.int64)
+    budget, first = float(about["budget"]), int(about["first_position"])
+    if grid["rounding"] not in get_args(Rounding) or not (1 <= length <= horizon and low.shape == (length,)):
+        raise ValueError("its lattice does not fit its model")
+    if not (unit > 0 and np.isfinite([unit, tail, low_error, high_error, budget]).all()):
+        raise ValueError("its lattice and budget must be finite numbers, with a unit above 0")
+    tables = [np.load(_table_path(folder, step), mmap_mode="r", allow_pickle=False) for step in range(length)]
+    for step, table in enumerate(tables):
+        counts = np.diff(model.transitions(step).pair_start)[:, None]
+        whole = np.issubdtype(table.dtype, np.integer) and table.ndim == 2 and len(table) == model.n_states
+        if not (whole and (table >= 0).all() and (table < counts).all()):
+            raise ValueError(f"{_table_path(folder, step).name} must hold a slot of each state's at every position")
+    outside = MarkovPolicy.from_table(model, arrays["outside"]).slots
+    lattice = Lattice(model, unit, grid["rounding"], length, tail, (low_error, high_error))
+    return BudgetPolicy(lattice, first, budget, tables, low, outside)
+
+
+def _read_markov_policy(about: dict[str, Any], arrays: dict[str, NDArray[Any]], model: TabularMDP) -> MarkovPolicy:
+    policy = MarkovPolicy.from_table(model, arrays["slots"])
+    if not about["mixed"]:
+        return policy
+    choice = [arrays[f"choice-{step}"] for step in range(model.require_horizon())]
+    for step, probabilities in enumerate(choice):
+        t = model.transitions(step)
+        right = probabilities.shape == (t.n_pairs,) and (probabilities >= 0).all()
+        if not (right and np.allclose(t.over_actions(np.add, probabilities), 1.0, atol=1e-8)):
+            raise ValueError(f"choice-{step} must hold probabilities that sum to 1 over each state's actions")
+    return MarkovPolicy(model, policy.slots, choice, int(about["seed"]))
+
+
+def _table_path(folder: Path, step: int) -> Path:
+    return folder / f"slots-{step:04d}.npy"
 
 
 def _describe(model: TabularMDP) -> dict[str, Any]:
@@ -100,36 +151,56 @@ def _describe(model: TabularMDP) -> dict[str, Any]:
         "name": model.name,
         "horizon": model.horizon,
         "discount": model.discount,
-        "states": list(model.states),
-        "actions": list(model.actions),
+        "states": [_written(label) for label in model.states],
+        "actions": [_written(label) for label in model.actions],
         "steps": len(model.steps),
     }
 
 
 def _arrays(model: TabularMDP) -> dict[str, NDArray[Any]]:
+    """The start, and a step's outcomes as columns."""
     arrays: dict[str, NDArray[Any]] = {"start": model.start}
-    for number, step in enumerate(model.steps):
-        for name in _COLUMNS:
-            arrays[f"{name}-{number}"] = getattr(step, name)
+    for number, t in enumerate(model.steps):
+        pair = t.outcome_pair
+        columns = t.pair_state[pair], t.action[pair], t.next_state, t.probability, t.reward
+        arrays |= {f"{name}-{number}": column for name, column in zip(_COLUMNS, columns, strict=True)}
     return arrays
 
 
-_COLUMNS = ("pair_start", "action", "outcome_start", "probability", "next_state", "reward")
+_COLUMNS = ("state", "action", "next_state", "probability", "reward")
 
 
 def _read_model(about: dict[str, Any], folder: Path) -> TabularMDP:
+    states, actions = (tuple(map(_read, about[key])) for key in ("states", "actions"))
     with np.load(folder / "model.npz", allow_pickle=False) as stored:
-        steps = tuple(
-            Transitions(**{name: stored[f"{name}-{number}"] for name in _COLUMNS})
-            for number in range(about["steps"])
-        )
         start = stored["start"]
-    return TabularMDP(
-        steps=steps,
-        states=tuple(about["states"]),
-        actions=tuple(about["actions"]),
-        start=start,
+        columns = [tuple(stored[f"{name}-{number}"] for name in _COLUMNS) for number in range(about["steps"])]
+    for _, action, *_ in columns:
+        if not (np.issubdtype(action.dtype, np.integer) and (action >= 0).all() and (action < len(actions)).all()):
+            raise ValueError(f"an action of its model is not among its {len(actions)}")
+    return TabularMDP.from_indices(
+        columns,
+        states=states,
+        actions=actions,
+        start={states[index]: float(start[index]) for index in np.flatnonzero(start)},
         horizon=about["horizon"],
         discount=about["discount"],
         name=about["name"],
     )
+
+
+def _written(label: Label) -> Any:
+    """A name as JSON can hold it."""
+    match label:
+        case np.generic():
+            return label.item()
+        case tuple():
+            return [_written(part) for part in label]
+        case None | bool() | int() | float() | str():
+            return label
+        case _:
+            return str(label)
+
+
+def _read(label: Any) -> Label:
+    return tuple(map(_read, label)) if isinstance(label, list) else label

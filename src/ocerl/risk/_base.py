@@ -25,7 +25,7 @@ class CertaintyEquivalent:
     budget: float
     """A maximising b; for CVaR and mean-CVaR the lower quantile `F†(τ) = inf{x : F(x) >= τ}`."""
     tolerance: float
-    """The true value is at most this much larger; 0.0 where a closed form or a quantile gives it."""
+    """The true value is within this of `value`; 0.0 where a closed form or a quantile gives it."""
 
 
 class Risk(abc.ABC):

@@ -3,16 +3,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
+import numpy.typing as npt
 
 from ocerl.errors import OcerlError
 from ocerl.risk._base import Numbers
 from ocerl.risk._distribution import FloatArray
 
-_CELLS = 2000
-_STRIDES = (1, 8, 64, 512)  # chords this many cells long on either side: from local kinks to weak curvature
+_FEWEST_CELLS = 1000
+_STRIDES = (1, 7, 50, 350)  # chords over this many cells on either side: from local kinks to weak curvature
 _NEAR_ZERO = np.array(
     [1e-4, 1e-5, 1e-6, 1e-7, 1e-8]
 )  # where a slope at 0 other than 1 shows, as a fraction of the range
@@ -66,14 +67,12 @@ class UtilityReport:
         return "\n".join(rows)
 
 
-def check_utility(
-    function: Callable[[Numbers], Numbers], low: float = -1.0, high: float = 1.0
-) -> UtilityReport:
+def check_utility(function: Callable[[Numbers], Numbers], low: float = -1.0, high: float = 1.0) -> UtilityReport:
     """Judge R1-R5 of a utility on a range [low, high] of X - b, numerically, with a witness for each failure.
 
-    The judgement rests on 2001 evenly spaced points (and some near 0): violations smaller than about 1e-9 of
-    the utility's size, or between the points, are not seen. R2 is the weakest: it is tested at those points
-    only. A return in [z_lo, z_hi] has X - b in [z_lo - z_hi, z_hi - z_lo]; the default is the paper's range.
+    The judgement rests on a thousand to ten thousand round numbers (-0.5, 0.012): violations between them, or
+    smaller than about 1e-9 of the utility's size, are not seen. R2 is tested at just those numbers. Returns
+    in [z_lo, z_hi] have X - b in [z_lo - z_hi, z_hi - z_lo]; the default is the paper's range.
 
     Deviation: the paper prints `∂u(x) = {g : g <= (u(z) - u(x)) / (z - x) for all z}`, which for z > x has
     the wrong sign for a concave u; `1 ∈ ∂u(0)` is taken as the supergradient, `u(t) <= u(0) + t` for all t.
@@ -93,7 +92,7 @@ def check_utility(
     if not (-math.inf < low <= 0 <= high < math.inf and low < high):
         raise OcerlError(f"a utility is judged on a finite range with low <= 0 <= high, got [{low}, {high}]")
     with np.errstate(all="ignore"):  # infinities are meant, and their differences
-        probe = _Probe(function, _round_grid(low, high), max(1e-9, 8 * rounding(function)))
+        probe = _Probe(function, _round_grid(low, high), rounding(function))
         witnesses = (
             ("R1", "proper", _not_proper(probe)),
             ("R2", "closed", _not_closed(probe)),
@@ -101,43 +100,49 @@ def check_utility(
             ("R4", "non-decreasing", _not_increasing(probe)),
             ("R5", "u(0) = 0, and the line t touches u there", _not_normalised(probe)),
         )
-    return UtilityReport(
-        low, high, tuple(Condition(name, text, not why, why) for name, text, why in witnesses)
-    )
+    return UtilityReport(low, high, tuple(Condition(name, text, not why, why) for name, text, why in witnesses))
 
 
 def evaluate(function: Callable[[Numbers], Numbers], points: FloatArray) -> FloatArray:
-    """`u` at many points, as float64; refuses a function that does not work elementwise."""
-    advice = "write it with numpy.where instead of if, or wrap it in numpy.vectorize(u, otypes=[float])"
-    try:
-        with np.errstate(all="ignore"):
-            values = np.asarray(function(points), dtype=float)
-    except (TypeError, ValueError) as error:
-        raise OcerlError(f"a utility must work elementwise on arrays; {advice} ({error})") from error
-    if values.shape != points.shape:
-        raise OcerlError(f"a utility must work elementwise: {points.shape} gave {values.shape}; {advice}")
-    return values
+    """`u` at many points, as float64."""
+    return _elementwise(function, points).astype(float)
 
 
 def rounding(function: Callable[[Numbers], Numbers]) -> float:
     """The relative rounding error of the function's results: 2e-16, or 1e-7 where it computes in float32."""
-    dtype = np.asarray(function(np.zeros(1))).dtype
+    dtype = _elementwise(function, np.zeros(1)).dtype
     return float(np.finfo(dtype if dtype.kind == "f" else float).eps)
 
 
+def _elementwise(function: Callable[[Numbers], Numbers], points: FloatArray) -> npt.NDArray[Any]:
+    """`u` at many points, as it comes; refuses a function that does not work elementwise on arrays."""
+    advice = "write it with numpy.where instead of if, or wrap it in numpy.vectorize(u, otypes=[float])"
+    try:
+        with np.errstate(all="ignore"):
+            values = np.asarray(function(points))
+    except (TypeError, ValueError) as error:
+        raise OcerlError(f"a utility must work elementwise on arrays; {advice} ({error})") from error
+    if values.shape != points.shape or values.dtype.kind not in "fiub":
+        got = f"{values.shape} of {values.dtype}"
+        raise OcerlError(f"a utility must work elementwise on arrays: {points.shape} gave {got}; {advice}")
+    return values
+
+
 def _round_grid(low: float, high: float) -> FloatArray:
-    """Evenly spaced points rounded to 12 digits, since a utility's own edges are most often round numbers."""
-    digits = min(12 - math.ceil(math.log10(high - low)), 300)
-    return np.clip(np.round(np.linspace(low, high, _CELLS + 1), digits), low, high)
+    """The ends and a thousand or more round numbers between, as a utility's own edges are round mostly."""
+    digits = min(math.ceil(-math.log10((high - low) / _FEWEST_CELLS)), 300)
+    step = 10.0**-digits
+    multiples = np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step
+    return np.unique(np.concatenate(([low], np.clip(np.round(multiples, digits), low, high), [high])))
 
 
 @dataclass(frozen=True)
 class _Probe:
-    """A utility, the points to judge it at, and the relative size of a violation that counts as rounding."""
+    """A utility, the points to judge it at, and the rounding error of its results."""
 
     function: Callable[[Numbers], Numbers]
     grid: FloatArray
-    unit: float
+    error: float
 
     @property
     def span(self) -> float:
@@ -149,8 +154,12 @@ class _Probe:
         return np.where(np.isnan(values) | (values == np.inf), -np.inf, values)
 
     def slack(self, size: FloatArray) -> FloatArray:
-        """How large a violation counts as rounding, for utilities of this size; infinite ones leave none."""
-        return self.unit * (np.where(np.isfinite(size), size, 0.0) + 0.1 * min(1.0, self.span))
+        """How large a violation counts as rounding, for finite utilities of this size.
+
+        Next to 1e-9 of the size there is an absolute part: log(1 + t) rounds 1 + t, however small t is.
+        """
+        relative, absolute = max(1e-9, 8 * self.error), max(1e-12, 8 * self.error)
+        return relative * (np.where(np.isfinite(size), size, 0.0) + 0.1 * min(1.0, self.span)) + absolute
 
     def at(self, point: SupportsFloat) -> str:
         """`u(0.5) = 0.25`, for a witness."""
@@ -182,15 +191,17 @@ def _not_closed(probe: _Probe) -> str:
 
 
 def _not_concave(probe: _Probe) -> str:
-    """Look for points below the chord between two points at equal distances left and right."""
+    """Look for points below the chord between a point on their left and one on their right."""
     grid, values = probe.grid, probe(probe.grid)
     for stride in _STRIDES:
-        left, middle, right = values[: -2 * stride], values[stride:-stride], values[2 * stride :]
-        below = (left + right) / 2 - middle > probe.slack(np.abs(left) + np.abs(right))
+        left, middle, right = (slice(-2 * stride), slice(stride, -stride), slice(2 * stride, None))
+        share = (grid[middle] - grid[left]) / (grid[right] - grid[left])
+        chord = (1 - share) * values[left] + share * values[right]
+        below = chord - values[middle] > probe.slack(np.abs(values[left]) + np.abs(values[right]))
         if below.any():
             where = int(below.argmax()) + stride
-            chord = f"the chord from {grid[where - stride]:.6g} to {grid[where + stride]:.6g}"
-            return f"{probe.at(grid[where])} is below {chord}"
+            ends = f"{grid[where - stride]:.6g} to {grid[where + stride]:.6g}"
+            return f"{probe.at(grid[where])} is below the chord from {ends}"
     return ""
 
 

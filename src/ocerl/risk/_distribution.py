@@ -25,9 +25,7 @@ def sorted_distribution(
         return np.sort(support), np.full(support.size, 1.0 / support.size)
     weights = _finite_vector("probabilities", probabilities)
     if weights.size != support.size:
-        raise OcerlError(
-            f"values and probabilities must have one length, got {support.size} and {weights.size}"
-        )
+        raise OcerlError(f"values and probabilities must have one length, got {support.size} and {weights.size}")
     if weights.min() < 0:
         worst = int(weights.argmin())
         raise OcerlError(f"probabilities[{worst}] is {weights[worst]}: probabilities must not be negative")

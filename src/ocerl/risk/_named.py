@@ -218,9 +218,7 @@ class MeanCVaR(NamedRisk):
     def from_slopes(cls, kappa1: float, kappa2: float) -> "MeanCVaR":
         """The risk with `u(t) = κ₁(t)₊ - κ₂(-t)₊`, where `0 <= κ₁ < 1 <= κ₂`; `τ = (1 - κ₁) / (κ₂ - κ₁)`."""
         if not 0 <= kappa1 < 1 <= kappa2 < math.inf:
-            raise OcerlError(
-                f"mean-cvar: the slopes must satisfy 0 <= kappa1 < 1 <= kappa2, got {kappa1}, {kappa2}"
-            )
+            raise OcerlError(f"mean-cvar: the slopes must satisfy 0 <= kappa1 < 1 <= kappa2, got {kappa1}, {kappa2}")
         return cls(kappa=kappa1, tau=(1 - kappa1) / (kappa2 - kappa1))
 
     @property

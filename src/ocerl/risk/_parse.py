@@ -28,9 +28,7 @@ def parse_risk(text: str | Risk) -> Risk:
     words = tail.split(",") if colon else []
     if len(words) != len(parameters):
         wanted = f"{len(parameters)} ({', '.join(parameters)})" if parameters else "none"
-        raise OcerlError(
-            f"risk {text!r} gives {len(words)} parameters, {keyword} takes {wanted}; {_valid_forms()}"
-        )
+        raise OcerlError(f"risk {text!r} gives {len(words)} parameters, {keyword} takes {wanted}; {_valid_forms()}")
     try:
         return kind(*map(float, words))
     except ValueError as error:  # not a number, or (OcerlError) not one the risk can take

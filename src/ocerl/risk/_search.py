@@ -42,9 +42,7 @@ def maximise_concave(function: Callable[[float], float], low: float, high: float
             right, value_right, second, value_second = second, value_second, first, value_first
             first = right - _RATIO * (right - left)
             value_first = function(first)
-    value, argument = max(
-        (value_left, left), (value_first, first), (value_second, second), (value_right, right)
-    )
+    value, argument = max((value_left, left), (value_first, first), (value_second, second), (value_right, right))
     chords: list[float] = []
     if left > low:
         chords.append((value_left - value_low) / (left - low))

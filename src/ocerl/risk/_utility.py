@@ -90,7 +90,7 @@ class Utility(Risk):
             )
         top = maximise_concave(lambda budget: attained(self, budget, support, probabilities), first, last)
         budget, value = self._snap(top.argument, support, probabilities)
-        size = abs(budget) + float(probabilities @ np.abs(self.utility(support - budget)))
+        size = 1 + abs(budget) + float(probabilities @ np.abs(self.utility(support - budget)))
         return CertaintyEquivalent(value, budget, top.gap + 16 * rounding(self.function) * size)
 
     def _edge(self, feasible: float, other: float, extreme: float) -> float:

@@ -1,0 +1,171 @@
+"""`explore`: learn the best policy for a risk in a world without a model, by optimism (Section 3)."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocerl.errors import OcerlError
+from ocerl.mdp import TabularMDP
+from ocerl.optimistic.result import Exploration
+from ocerl.optimistic.runner import Runner, start
+from ocerl.optimistic.task import Task, find_task
+from ocerl.optimistic.ucbvi import DEFAULT_SCALE, UcbViConfig
+from ocerl.planning import plan
+from ocerl.planning.grid import Progress
+from ocerl.risk import Risk, parse_risk
+
+if TYPE_CHECKING:
+    import gymnasium
+
+ORACLES: dict[str, Literal["hoeffding", "bernstein"]] = {"ucbvi": "hoeffding", "ucbvi-bernstein": "bernstein"}
+LATE_ROUNDS = 200
+
+
+def explore(
+    environment: TabularMDP | gymnasium.Env[Any, Any] | str,
+    risk: Risk | str,
+    *,
+    rounds: int,
+    oracle: str = "ucbvi",
+    seeds: int | Sequence[int] = 1,
+    bonus_scale: float | Literal["theory"] = DEFAULT_SCALE,
+    delta: float = 0.05,
+    known_rewards: bool = False,
+    per_step: bool | None = None,
+    horizon: int | None = None,
+    reward_range: tuple[float, float] | None = None,
+    resolution: float | None = None,
+    first_budgets: int = 64,
+    out: Path | str | None = None,
+    resume: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Exploration:
+    r"""Run Algorithm 1 with UCB-VI for a number of rounds (episodes), once for every seed.
+
+    `environment` is a tabular model, which is then simulated, a Gymnasium environment with `Discrete` spaces, or a
+    name as on the command line. The learner is told the states and their actions, which states end the
+    episode, the horizon, and the range and unit of rewards (of a model: read off it; of an environment without
+    a table: `reward_range` and `resolution`); transitions and rewards it learns. `known_rewards` tells it the
+    reward distributions too, which is the paper's setting. Counts are shared by all steps if the model is
+    stationary, unless `per_step`. `bonus_scale` multiplies the bonus; "theory" is the value 1, with which
+    optimism holds with probability `1 - delta`.
+
+    The policy a run ends with is the best on what it has seen, without bonuses, and is judged exactly where a
+    model is known. So are the policies played in about a hundred rounds spaced evenly in the logarithm, and in
+    200 of the last tenth. `out` is a folder for checkpoints; with `resume` a run goes on from there, to
+    the same bits as without the interruption.
+
+    >>> from ocerl.mdp import zoo
+    >>> learned = explore(zoo.make("paper"), "cvar:0.25", rounds=3000, seeds=2)
+    >>> [run.value for run in learned.runs], learned.optimum
+    ([0.75, 0.75], 0.75)
+    """
+    began = time.perf_counter()
+    if oracle not in ORACLES:
+        raise OcerlError(f"there is no oracle {oracle!r}: choose one of {', '.join(ORACLES)}")
+    risk = parse_risk(risk)
+    numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if not numbers:
+        raise OcerlError(f"seeds must be a number of at least 1 or a list of seeds, got {seeds}")
+    config = UcbViConfig(
+        rounds=rounds,
+        bonus=ORACLES[oracle],
+        bonus_scale=bonus_scale,
+        delta=delta,
+        first_budgets=first_budgets,
+    )
+    task = find_task(
+        environment, horizon=horizon, per_step=per_step, reward_range=reward_range, resolution=resolution
+    )
+    settings = _settings(task, risk, oracle, config, known_rewards)
+    runners = [
+        start(
+            task,
+            risk,
+            config,
+            number,
+            learn_rewards=not known_rewards,
+            settings=settings,
+            path=None if out is None else Path(out) / "checkpoints" / f"seed-{number}.npz",
+        )
+        for number in numbers
+    ]
+    return Exploration(
+        model=task.name,
+        risk=risk,
+        oracle=oracle,
+        rounds=rounds,
+        horizon=task.problem.horizon,
+        runs=tuple(_run_all(runners, config, resume, threads, progress)),
+        optimum=None if task.lattice is None else plan(task.lattice.model, risk).value,
+        exact=task.lattice is not None,
+        settings=settings,
+        binning=task.problem.binning,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _settings(
+    task: Task, risk: Risk, oracle: str, config: UcbViConfig, known_rewards: bool
+) -> dict[str, Any]:
+    """What a resumed run must have in common with the one before."""
+    return {
+        "model": task.name,
+        "digest": task.digest,
+        "risk": risk.name,
+        "oracle": oracle,
+        "rounds": config.rounds,
+        "bonus_scale": config.bonus_scale,
+        "delta": config.delta,
+        "known_rewards": known_rewards,
+        "per_step": task.problem.layers > 1,
+        "horizon": task.problem.horizon,
+        "discount": task.problem.discount,
+        "first_budgets": config.first_budgets,
+    }
+
+
+def schedule(rounds: int) -> NDArray[np.int64]:
+    """The rounds, from 1, whose policies are judged: evenly spaced in the logarithm, and in the last tenth.
+
+    >>> schedule(10).tolist()
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    """
+    early = np.geomspace(1, rounds, 100)
+    late = np.linspace(0.9 * rounds + 1, rounds, LATE_ROUNDS)
+    return np.unique(np.round(np.concatenate([early, late])).astype(np.int64))
+
+
+def _run_all(
+    runners: list[Runner], config: UcbViConfig, resume: bool, threads: int | None, progress: Progress | None
+) -> list[Any]:
+    """All seeds, several at a time where nothing is shared between them."""
+    if resume:
+        for runner in runners:
+            runner.resume()
+    done, lock = sum(runner.played for runner in runners), threading.Lock()
+
+    def report(rounds: int) -> None:
+        nonlocal done
+        with lock:
+            done += rounds
+            if progress:
+                progress(done, config.rounds * len(runners))
+
+    def one(runner: Runner) -> Any:
+        return runner.run(schedule(config.rounds), config.rounds, report)
+
+    if runners[0].task.environment is not None:
+        return [one(runner) for runner in runners]
+    with ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(one, runners))
