@@ -15,6 +15,7 @@ from ocerl.envs import (
     AmericanPut,
     AugmentedEnvironment,
     BettingGame,
+    CompiledEnv,
     Environment,
     GuardedMaze,
     RandomPolicy,
@@ -156,14 +157,16 @@ each_id = pytest.mark.parametrize(("name", "parameters"), IDS.items())
 
 
 def gymnasium_episode(env: gymnasium.Env[Any, Any], seed: int | None) -> list[Any]:
-    actions = np.random.default_rng(0)
+    random = np.random.default_rng(0)
+    actions = (0, 0, *random.integers(env.action_space.n, size=160).tolist())  # at first, no option is used
     seen: list[Any] = [np.asarray(env.reset(seed=seed)[0]).tolist()]
-    ended = False
-    while not ended:
-        observation, reward, ended, truncated, _ = env.step(int(actions.integers(env.action_space.n)))
+    for action in actions:
+        observation, reward, terminated, truncated, _ = env.step(action)
         assert not truncated
         seen += [np.asarray(observation).tolist(), reward]
-    return seen
+        if terminated:
+            return seen
+    raise AssertionError("the episode did not end within the horizon")
 
 
 @each_id
@@ -208,4 +211,4 @@ def test_gymnasium_errors() -> None:
     with pytest.raises(OcerlError, match="the episode has ended"):
         env.step(0)
     with pytest.raises(OcerlError, match="draw nothing: render_mode is None, got 'human'"):
-        gymnasium.make("ocerl/Paper-v0", render_mode="human").reset()
+        CompiledEnv("paper", render_mode="human")

@@ -121,6 +121,13 @@ def test_discounts_with_a_lattice(game: Game, text: str) -> None:
     check(game, parse_risk(text), named(text), 1e-9)
 
 
+@settings(max_examples=10)
+@given(games(policies=100), st.sampled_from(["cvar:0.01", "cvar:0.0001", "mean-cvar:0.1,0.001"]))
+def test_tiny_levels(game: Game, text: str) -> None:
+    """What settles ties in favour of the mean must not be magnified by 1/τ."""
+    check(game, parse_risk(text), named(text), 1e-9)
+
+
 @settings(max_examples=15)
 @given(games(policies=300), st.sampled_from(["cvar:0.25", "mean-variance:1"]))
 def test_simulation_draws_from_the_distribution(game: Game, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute_force import Game, attainable, cvar, distribution_of_policy, mean, named, optimum
+from ocerl.errors import OcerlError
 from ocerl.planning import best_markov, evaluate, exponential, frontier, plan
 from support.games import DISCOUNTED, IRRATIONAL, OFF_LATTICE, games, map_rewards
 
@@ -152,6 +154,16 @@ def test_unasked_the_bracket_is_tight(game: Game, text: str) -> None:
     assert result.upper - result.lower <= 0.005 * (high - low) + 1e-6
 
 
+@pytest.mark.parametrize("text", ["cvar:0.1", "mean-cvar:0.5,0.1", "monotone-mean-variance:0.1"])
+def test_unasked_the_bracket_is_tight_over_many_steps(text: str) -> None:
+    """Every step's rounding adds up: what is fine enough for three steps is not for thirty."""
+    half = Fraction(1, 2)
+    walk = {"slow": ((Fraction(1), 0, IRRATIONAL[4]),), "fast": ((half, 0, IRRATIONAL[1]), (half, 0, Fraction(5)))}
+    model = Game(({0: walk},), 30, {0: Fraction(1)}).model()
+    result, (low, high) = plan(model, text), model.return_range()
+    assert result.upper - result.lower <= 0.005 * (high - low)
+
+
 @pytest.mark.parametrize("text", ["mean", "cvar:0.25", "entropic:-1", "mean-variance:1"])
 def test_the_same_irrational_reward_everywhere(text: str) -> None:
     """Returns without any spread need no resolution: three times e is three times e."""
@@ -159,6 +171,30 @@ def test_the_same_irrational_reward_everywhere(text: str) -> None:
     result = plan(sure.model(), text)
     assert result.value == pytest.approx(3 * float(IRRATIONAL[0]), abs=1e-9)
     assert frontier(sure.model(), [0.5]).values[0] == pytest.approx(3 * float(IRRATIONAL[0]), abs=1e-9)
+
+
+def test_one_return_from_unlike_rewards() -> None:
+    """The returns' range says nothing about the rewards': here it is a point, and they differ by two."""
+    first, second = IRRATIONAL[1], IRRATIONAL[0]
+    game = Game(({0: {"a": ((Fraction(1), 1, first),)}, 1: {"a": ((Fraction(1), 1, second),)}},), 2, {0: Fraction(1)})
+    model, truth = game.model(), float(first + second)
+    assert plan(model, "mean").returns.mean == pytest.approx(truth, abs=1e-3)
+    assert plan(model, "cvar:0.5").value == pytest.approx(truth, abs=1e-3)
+    assert best_markov(model, "cvar:0.5").value == pytest.approx(truth, abs=1e-3)
+    assert evaluate(model, np.zeros((2, 2), dtype=int)).values == pytest.approx([truth], abs=1e-3)
+
+
+def test_large_rewards_that_cancel() -> None:
+    """Millions up, then down again: the bracket holds, or the answer is an error, but never a wrapped integer."""
+    million, half = Fraction(1e6 * np.e), Fraction(1, 2)
+    up = ((half, 1, million), (half, 2, million + IRRATIONAL[3]))
+    down = {"a": ((Fraction(1), 3, -million),)}
+    game = Game(({0: {"a": up}, 1: down, 2: down},), 2, {0: Fraction(1)})
+    resolution = 2.0 * float(million) / (2.0**33 + 7)
+    with suppress(OcerlError):
+        result = plan(game.model(), "cvar:0.5", resolution=resolution)
+        assert result.lower - 1e-8 <= optimum(game, cvar(0.5)) <= result.upper + 1e-8
+        assert result.upper - result.lower <= 4 * resolution + 1e-8
 
 
 LEVELS = (0.05, 0.1, 0.25, 1 / 3, 0.5, 0.8, 1.0)

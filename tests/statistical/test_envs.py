@@ -111,9 +111,9 @@ def test_the_hidden_penalty() -> None:
 
 
 def short_way(x: Any, y: Any, where: Any) -> Any:
-    """Down to the guard's row, along it, and up to the goal."""
+    """To the right, down to the guard's row, along it, and up to the goal."""
     last = where(y > 2, 2, 3)
-    return where(x > 5.5, last, where(y > 1.4, 2, 1))
+    return where(x > 5.5, last, where((x < 3.2) | (y < 1.5), 1, 2))
 
 
 def long_way(x: Any, y: Any, where: Any) -> Any:
@@ -177,6 +177,8 @@ def test_the_short_way_has_the_better_mean_and_the_worse_tail() -> None:
     )
     worst = EPISODES // 20
     assert short.mean() > long.mean()
-    assert short[:worst].mean() < -50 < -20 < long[:worst].mean()
-    # A published risk-neutral policy gradient reaches a mean of 4.2 and a CVaR_.05 of -63.3.
-    assert 3.0 < short.mean() < 5.0
+    assert short[:worst].mean() < -50
+    # Near-optimal policies reach a mean of 3.91 and a CVaR_.05 of -4.70 (a dynamic program over cells of 0.1);
+    # these rules of thumb come close. The standard error of the mean is 0.14.
+    assert 2.9 < short.mean() < 4.3
+    assert -8 < long[:worst].mean() < -4.2

@@ -27,7 +27,7 @@ from ocerl.envs import (
 from ocerl.envs.american_put import STOP, PutState
 from ocerl.envs.betting import BettingState
 from ocerl.errors import OcerlError
-from ocerl.risk import CVaR, Utility
+from ocerl.risk import CVaR, Entropic, Utility
 
 KEY = jax.random.key(0)
 ALWAYS_WIN = BettingGame(win_probability=1.0)
@@ -79,8 +79,11 @@ def test_without_an_end_there_is_no_reset() -> None:
 
 def test_first_budgets() -> None:
     keys = jax.random.split(KEY, 200)
-    assert set(jax.vmap(first_budgets(make("paper")))(keys).tolist()) == {0.0, 0.5, 1.0, 1.5, 2.5}
-    drawn = np.asarray(jax.vmap(first_budgets(GuardedMaze()))(keys))
+    among = jax.vmap(first_budgets(make("paper"), CVaR(0.25)))(keys)
+    assert set(among.tolist()) == {0.0, 0.5, 1.0, 1.5, 2.5}
+    between = jax.vmap(first_budgets(make("paper"), Entropic(-1.0)))(keys)
+    assert len(set(between.tolist())) > 190  # a smooth utility's best budget need not be a return
+    drawn = np.asarray(jax.vmap(first_budgets(GuardedMaze(), CVaR(0.25)))(keys))
     # 200 uniform draws on [-40, 16] leave out an end of 5.6 with probability 0.9^200 = 7e-10.
     assert -40 <= drawn.min() < -34.4
     assert 10.4 < drawn.max() <= 16

@@ -39,17 +39,17 @@ def pushed(state: MazeState, *move: float) -> TimeStep[MazeState]:
 
 
 def test_the_map() -> None:
-    # Drawn with x to the right and y upwards, as in the paper's figure.
-    drawn = """
-        ########
-        #......#
-        #..###.#
-        #....#.#
-        #....#.#
-        #....#G#
-        #....!.#
-        ########
-    """.split()
+    # Drawn with x to the right and y upwards.
+    drawn = [
+        "########",
+        "#......#",
+        "#..###.#",
+        "#....#.#",
+        "#....#.#",
+        "#....#G#",
+        "#....!.#",
+        "########",
+    ]
     cells = {(x, 7 - row): mark for row, line in enumerate(drawn) for x, mark in enumerate(line)}
     assert {cell for cell, mark in cells.items() if mark == "#"} == set(zip(*np.nonzero(WALLS), strict=True))
     assert (cells[GUARD], cells[GOAL]) == ("!", "G")

@@ -20,6 +20,7 @@ LAYERS = (
     {"planning", "envs", "gym"},
     {"baselines"},
     {"optimistic", "gradient"},
+    {"conformance"},
     {"experiments", "report"},
     {"cli"},
 )

@@ -7,7 +7,9 @@ A mistake of the user's is one line on standard error and exit status 2; `--debu
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -41,17 +43,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = build_parser().parse_args(words)
         options.run(options)
-    except OcerlError as error:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough (`ocerl … | head`): nobody is there to tell, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (Exception, KeyboardInterrupt) as error:
         if "--debug" in words:
-            raise
-        print(f"ocerl: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        if "--debug" in words:
-            raise
-        print(f"ocerl: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("ocerl: stopped", file=sys.stderr)
-        return 130
+            traceback.print_exc()
+        message, status = _explain(error)
+        print(f"ocerl: {' '.join(message.split())}", file=sys.stderr)
+        return status
     return 0
+
+
+def _explain(error: BaseException) -> tuple[str, int]:
+    """What to say of an error, and the exit status."""
+    match error:
+        case OcerlError():
+            return str(error), 2
+        case OSError():
+            return f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "), 2
+        case MemoryError():
+            return "the memory is too small for this; a shorter horizon or a coarser resolution needs less", 2
+        case KeyboardInterrupt():
+            return "stopped", 130
+        case _:
+            return f"an error of ocerl's own, {type(error).__name__}: {error} (--debug shows where)", 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -12,11 +14,14 @@ from typing import Any
 
 from ocerl.errors import OcerlError
 
+WIDEST = 1000
+"""How wide a table may become in a file."""
+
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """`--json`, `--out`, `--seed`, `--debug`: every command has them."""
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="write results and pictures to this folder")
+    parser.add_argument("--out", metavar="DIR", type=output_folder, help="write results and pictures to this folder")
     parser.add_argument("--seed", type=whole_number, default=0, help="seed of everything random (default 0)")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
@@ -27,7 +32,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--horizon", type=int, metavar="H", help="number of steps (default: the model's own)")
     parser.add_argument("--discount", type=float, metavar="G", help="discount in (0, 1] (default: the model's own)")
     parser.add_argument("--start", metavar="S", help="the state to start in, by its id in the model")
-    parser.add_argument("--resolution", type=float, metavar="R", help="unit to which off-lattice rewards are rounded")
+    parser.add_argument(
+        "--resolution", type=positive, metavar="R", help="unit to which off-lattice rewards are rounded"
+    )
 
 
 def whole_number(text: str) -> int:
@@ -36,6 +43,23 @@ def whole_number(text: str) -> int:
     if value < 0:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text}")
     return value
+
+
+def positive(text: str) -> float:
+    """A finite number above 0."""
+    value = float(text)
+    if not (0 < value < math.inf):
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text}")
+    return value
+
+
+def output_folder(text: str) -> Path:
+    """A folder that can be made or written to: better known before a long computation than after it."""
+    path = Path(text)
+    nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK)):
+        raise argparse.ArgumentTypeError(f"{nearest} is not a folder that can be written to")
+    return path
 
 
 def parse_levels(text: str) -> list[float]:
@@ -77,16 +101,18 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]], *, left: int = 1) -> None:
-    """A table on the terminal; the first `left` columns are words, the others numbers."""
+    """A table on the terminal; the first `left` columns are words, the others numbers. Nothing is cut off."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number < left else "right")
+        table.add_column(column, justify="left" if number < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    # A file or a pipe is as wide as it takes. A name in brackets is a name, not a colour.
+    width = None if sys.stdout.isatty() else WIDEST
+    Console(width=width, markup=False, highlight=False, emoji=False).print(table)
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:

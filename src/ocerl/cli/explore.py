@@ -86,9 +86,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _print(found: Exploration) -> None:
     print(found)
-    rows = [
-        [str(run.seed), f"{run.value:.6g}", f"{run.budget:.6g}", f"{run.last_tenth:.6g}"] for run in found.runs
-    ]
+    rows = [[str(run.seed), f"{run.value:.6g}", f"{run.budget:.6g}", f"{run.last_tenth:.6g}"] for run in found.runs]
     _shared.print_table(
         f"{found.oracle}, {found.rounds} rounds",
         ["seed", found.risk.name, "first budget", "mean of the last tenth"],

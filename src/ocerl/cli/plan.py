@@ -51,11 +51,23 @@ def run(options: argparse.Namespace) -> None:
     if options.out:
         _write(found, options)
     if options.json:
-        _shared.print_json(found.to_dict())
+        _shared.print_json(_document(found, options.resolution))
     else:
         _print(found)
         if options.out:
             print(f"written to {options.out}/")
+
+
+def _document(found: Plan | MarkovPlan, resolution: float | None) -> dict[str, Any]:
+    """The documented JSON form; the best Markov policy's has the budget that values it and what it is held against."""
+    from ocerl.planning import Plan, evaluate, risk_neutral
+
+    if isinstance(found, Plan):
+        return found.to_dict()
+    mean, neutral = risk_neutral(found.model)
+    oce = evaluate(found.model, neutral, resolution=resolution).certainty_equivalent(found.risk)
+    budget = found.risk.certainty_equivalent(found.returns.values, found.returns.probabilities).budget
+    return {**found.to_dict(), "budget": budget, "risk_neutral": {"value": mean, "oce": oce}}
 
 
 def _write(found: Plan | MarkovPlan, options: argparse.Namespace) -> None:
@@ -66,7 +78,7 @@ def _write(found: Plan | MarkovPlan, options: argparse.Namespace) -> None:
         found.save(options.out)
         save_figure(plot_plan(found), options.out / "plan")
     else:
-        _shared.write_json(options.out / "plan.json", found.to_dict())
+        _shared.write_json(options.out / "plan.json", _document(found, options.resolution))
         save_policy(found.policy, options.out)
         save_figure(plot_returns({"best Markov": found.returns}, found.risk), options.out / "plan")
 

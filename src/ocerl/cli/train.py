@@ -27,6 +27,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--episodes", type=int, metavar="N", help="episodes for each update (default 32)")
     parser.add_argument("--step-size", type=float, metavar="C", help="step size (default 1)")
     parser.add_argument("--growth", type=float, metavar="G", help="factor from one step of npg to the next")
+    parser.add_argument("--exploration", type=float, metavar="P", help="share of random actions (default 0.1)")
     parser.add_argument("--budgets", type=int, metavar="N", help="train at most so many first budgets (default 101)")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --out, to the same result")
     _shared.add_output_options(parser)
@@ -58,6 +59,7 @@ def run(options: argparse.Namespace) -> None:
             episodes=options.episodes,
             step_size=options.step_size,
             growth=options.growth,
+            exploration=options.exploration,
         )
     if options.out:
         found.save(options.out)

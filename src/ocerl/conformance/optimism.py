@@ -10,7 +10,6 @@ Theorem 3.2 turns the two into a bound on the OCE regret.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP
 from ocerl.mdp.lattice import Lattice
 from ocerl.optimistic.meta import OptimisticOracle, optimism
@@ -27,6 +27,7 @@ from ocerl.optimistic.table import TablePolicy
 from ocerl.optimistic.ucbvi import UcbViConfig, init
 from ocerl.optimistic.worlds import TabularWorld, collect
 from ocerl.planning import ReturnDistribution, evaluate
+from ocerl.planning.backward import backward
 from ocerl.planning.grid import Grid
 from ocerl.planning.policy import Policy
 from ocerl.risk import Risk, parse_risk
@@ -58,7 +59,7 @@ class OptimismReport:
     total_gap: tuple[float, ...]
     """The sum of condition 2 for each seed."""
     exponents: tuple[float, ...]
-    """The fitted power of K for each seed; not a number where a sum was not positive."""
+    """The fitted power of K for each seed."""
 
     @property
     def exponent(self) -> float:
@@ -86,8 +87,7 @@ class OptimismReport:
         return self.optimistic and self.sublinear
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures; a power that could not be fitted is None."""
-        finite = all(math.isfinite(power) for power in self.exponents)
+        """All figures."""
         return {
             "model": self.model,
             "risk": self.risk,
@@ -98,8 +98,8 @@ class OptimismReport:
             "optimistic_runs": self.optimistic_runs,
             "shortfall": self.shortfall,
             "total_gap": list(self.total_gap),
-            "exponent": self.exponent if finite else None,
-            "exponent_ci": list(self.exponent_ci) if finite and self.exponent_ci else None,
+            "exponent": self.exponent,
+            "exponent_ci": list(self.exponent_ci) if self.exponent_ci else None,
             "optimistic": self.optimistic,
             "sublinear": self.sublinear,
             "passes": self.passes,
@@ -158,17 +158,20 @@ def check_optimism(
 def growth(terms: Floats) -> float:
     """The power of K with which the sum of the first K terms grows, by least squares over the last nine tenths.
 
+    It is 0 for a sum that ends at or below 0, which is bounded already.
+
     >>> round(growth(1 / np.sqrt(np.arange(1, 10001))), 2)
     0.5
     """
     sums = np.cumsum(terms)
-    first = terms.size // 10
-    rounds = np.arange(first + 1, terms.size + 1)
-    if (sums[first:] <= 0).any() or rounds.size < 2:
-        return math.nan
+    if sums[-1] <= 0:
+        return 0.0
+    rounds = np.arange(1, terms.size + 1)
+    fitted = (rounds > terms.size // 10) & (sums > 0)
+    if fitted.sum() < 2:
+        raise OcerlError(f"a power of K is fitted over at least 2 rounds, got {terms.size}")
     # Equal weight for equal stretches of the logarithm.
-    weight = np.sqrt(1.0 / rounds)
-    return float(np.polyfit(np.log(rounds), np.log(sums[first:]), 1, w=weight)[0])
+    return float(np.polyfit(np.log(rounds[fitted]), np.log(sums[fitted]), 1, w=rounds[fitted] ** -0.5)[0])
 
 
 def ucbvi_maker(
@@ -246,6 +249,6 @@ def optimal_values(lattice: Lattice, risk: Risk, budgets: Floats) -> Floats:
         chosen = offset == rest
         y = whole[chosen].astype(np.int64)
         windows = grid.earned_windows(int(y.min()), int(y.max()))
-        row = grid.backward(windows, lambda at, rest=rest: np.asarray(risk.utility(lattice.unit * (at + rest))))
+        row = backward(grid, windows, lambda at, rest=rest: np.asarray(risk.utility(lattice.unit * (at + rest))))
         values[chosen] = row[y - y.min()]
     return values

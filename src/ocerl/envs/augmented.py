@@ -75,9 +75,13 @@ class BudgetAmong(eqx.Module):
 FirstBudget = UniformBudget | BudgetAmong
 
 
-def first_budgets(environment: Environment[Any]) -> FirstBudget:
-    """Unif(B) (Algorithm 2): over the possible returns where they are known, else over the budget range."""
-    if environment.return_support is not None:
+def first_budgets(environment: Environment[Any], risk: Risk) -> FirstBudget:
+    """Unif(B) (Algorithm 2): over the possible returns where one of them is optimal, else over a range.
+
+    The best first budget of a utility with a single kink (CVaR, mean-CVaR) is a return; that of a smooth one
+    (entropic, mean-variance) lies anywhere between the returns.
+    """
+    if environment.return_support is not None and risk.slopes is not None:
         return BudgetAmong(environment.return_support)
     return UniformBudget(*environment.budget_range)
 
@@ -108,9 +112,10 @@ class AugmentedEnvironment(eqx.Module, Generic[StateT]):
         first_budget: FirstBudget | None = None,
         dense: bool = True,
     ) -> None:
+        risk = parse_risk(risk)
         self.environment = environment
-        self.first_budget = first_budgets(environment) if first_budget is None else first_budget
-        self._risk = _traced(parse_risk(risk))
+        self.first_budget = first_budgets(environment, risk) if first_budget is None else first_budget
+        self._risk = _traced(risk)
         self.dense = dense
 
     @property

@@ -26,8 +26,8 @@ class BettingGame(Environment[BettingState]):
     .. math:: W' = \min(W + \tfrac{k}{8} W,\; 256) \text{ or } W - \tfrac{k}{8} W, \qquad r = (W' - W) / 256
 
     The observation is the wealth over 256. In six rounds every wealth is a multiple of :math:`2^{-14}` up to
-    :math:`2^8`: 32-bit floats hold wealths and rewards exactly. The zoo's `betting-game` is the same game as a table, in
-    which the planner finds the optimum.
+    :math:`2^8`: 32-bit floats hold wealths and rewards exactly. The zoo's `betting-game` is the same game as a
+    table, in which the planner finds the optimum.
 
     >>> game = BettingGame()
     >>> state, observation = game.reset(jax.random.key(0))

@@ -1,5 +1,6 @@
 """Algorithm 2: policy optimization in the augmented MDP (Section 4 and Appendix E)."""
 
+from ocerl.gradient.agnostic import AgnosticNPG
 from ocerl.gradient.budgets import FirstBudgets, first_budgets
 from ocerl.gradient.graph import AugmentedGraph, augmented_graph
 from ocerl.gradient.meta import Judgement, PolicyOracle, Round, optimise_policies
@@ -13,6 +14,7 @@ from ocerl.gradient.training import SeedResult, Training
 
 __all__ = [
     "ORACLES",
+    "AgnosticNPG",
     "AugmentedGraph",
     "ExactJudge",
     "ExactNPG",

@@ -31,25 +31,27 @@ def uniform(random: NDArray[np.uint64]) -> float:
 
 
 @njit(nogil=True, cache=True)
-def draw(random: NDArray[np.uint64], weights: Floats) -> int:
-    """An index with probability proportional to its weight."""
-    left = uniform(random) * weights.sum()
-    for index in range(weights.size - 1):
+def draw(random: NDArray[np.uint64], weights: Floats, first: int, end: int) -> int:
+    """An index from `first` to `end - 1`, with probability its weight; they sum to 1."""
+    left = uniform(random)
+    for index in range(first, end - 1):
         left -= weights[index]
         if left < 0.0:
             return index
-    return weights.size - 1
+    return end - 1
 
 
 @njit(nogil=True, cache=True)
-def softmax(logits: Floats, out: Floats) -> None:
-    """The probabilities of one node's entries."""
-    top = logits.max()
+def softmax(logits: Floats, first: int, count: int, out: Floats) -> None:
+    """The probabilities of the entries from `first` on, in the front of `out`."""
+    top = logits[first]
+    for a in range(1, count):
+        top = max(top, logits[first + a])
     total = 0.0
-    for a in range(logits.size):
-        out[a] = np.exp(logits[a] - top)
+    for a in range(count):
+        out[a] = np.exp(logits[first + a] - top)
         total += out[a]
-    for a in range(logits.size):
+    for a in range(count):
         out[a] /= total
 
 
@@ -68,31 +70,35 @@ def back_up(
     `value` holds the pay-offs at the end and receives the values of all other nodes. A pair that is not
     `seen` has no value: its node's value is the mean over the others, and its advantage counts as 0.
     """
-    chosen = np.empty(np.diff(layout.entry_start).max())
+    # Fields of a tuple are taken out once: taking them out counts references, in every round of a loop.
+    row_of, entry_start, edge_start, successor = layout
+    pair_start, outcome_start, _ = rows
+    chosen = np.empty(np.diff(entry_start).max())
     quality = np.empty(chosen.size)
-    for node in range(layout.row.size - 1, -1, -1):
-        row = layout.row[node]
-        first, last = rows.pair_start[row], rows.pair_start[row + 1]
-        shift = layout.edge_start[node] - rows.outcome_start[first]
-        own = logits[layout.entry_start[node] : layout.entry_start[node + 1]]
-        softmax(own, chosen[: own.size])
+    for node in range(row_of.size - 1, -1, -1):
+        row, entry = row_of[node], entry_start[node]
+        first, count = pair_start[row], entry_start[node + 1] - entry
+        shift = edge_start[node] - outcome_start[first]
+        softmax(logits, entry, count, chosen)
         mean, mass = 0.0, 0.0
-        for a in range(last - first):
-            quality[a] = 0.0
+        for a in range(count):
+            total = 0.0
             if seen[first + a]:
-                for i in range(rows.outcome_start[first + a], rows.outcome_start[first + a + 1]):
+                for i in range(outcome_start[first + a], outcome_start[first + a + 1]):
                     if probability[i] > 0.0:
-                        quality[a] += probability[i] * value[layout.successor[shift + i]]
-                mean += chosen[a] * quality[a]
+                        total += probability[i] * value[successor[shift + i]]
+                mean += chosen[a] * total
                 mass += chosen[a]
+            quality[a] = total
         value[node] = mean / mass if mass > 0.0 else 0.0
         if step_size > 0.0:
             top = -np.inf
-            for a in range(last - first):
+            for a in range(count):
                 if seen[first + a]:
-                    own[a] += step_size * (quality[a] - value[node])
-                top = max(top, own[a])
-            own -= top
+                    logits[entry + a] += step_size * (quality[a] - value[node])
+                top = max(top, logits[entry + a])
+            for a in range(count):
+                logits[entry + a] -= top
 
 
 @njit(nogil=True, cache=True)
@@ -135,13 +141,12 @@ def improve_from_samples(
     chosen = np.empty(np.diff(layout.entry_start).max())
     for step_size in step_sizes:
         for _ in range(episodes):
-            begun = draw(random, start)
+            begun = draw(random, start, 0, start.size)
             start_counts[begun] += 1
             node = first_nodes[begun, int(uniform(random) * first_nodes.shape[1])]
             while node < layout.row.size:
                 pair = _choose(rows, layout, node, exploration, logits, chosen, random)
-                first = rows.outcome_start[pair]
-                i = first + draw(random, rows.probability[first : rows.outcome_start[pair + 1]])
+                i = draw(random, rows.probability, rows.outcome_start[pair], rows.outcome_start[pair + 1])
                 counts[i] += 1
                 node = _after(rows, layout, node, i)
         fit(rows, counts, probability, seen)
@@ -159,12 +164,13 @@ def _choose(
     random: NDArray[np.uint64],
 ) -> int:
     """The pair played at a node: the policy's, or with probability `exploration` any."""
-    own = logits[layout.entry_start[node] : layout.entry_start[node + 1]]
-    first = rows.pair_start[layout.row[node]]
+    entry = layout.entry_start[node]
+    count = layout.entry_start[node + 1] - entry
+    first = int(rows.pair_start[layout.row[node]])
     if exploration > 0.0 and uniform(random) < exploration:
-        return int(first + int(uniform(random) * own.size))
-    softmax(own, chosen[: own.size])
-    return int(first + draw(random, chosen[: own.size]))
+        return first + int(uniform(random) * count)
+    softmax(logits, entry, count, chosen)
+    return first + draw(random, chosen, 0, count)
 
 
 @njit(nogil=True, cache=True)
@@ -202,15 +208,14 @@ def reinforce(
     for _ in range(times):
         gradient[:] = 0.0
         for _ in range(episodes):
-            node = first_nodes[draw(random, start), int(uniform(random) * first_nodes.shape[1])]
+            node = first_nodes[draw(random, start, 0, start.size), int(uniform(random) * first_nodes.shape[1])]
             length = 0
             while node < inner:
                 pair = _choose(rows, layout, node, 0.0, logits, chosen, random)
                 path[length] = node
                 entries[length] = layout.entry_start[node] + pair - rows.pair_start[layout.row[node]]
                 length += 1
-                first = rows.outcome_start[pair]
-                i = first + draw(random, rows.probability[first : rows.outcome_start[pair + 1]])
+                i = draw(random, rows.probability, rows.outcome_start[pair], rows.outcome_start[pair + 1])
                 node = _after(rows, layout, node, i)
             for h in range(length):
                 met = path[h]
@@ -218,8 +223,8 @@ def reinforce(
                 visits[met] += 1
                 advantage = earned - baseline[met] if visits[met] > 1 else 0.0
                 baseline[met] += (earned - baseline[met]) / min(visits[met], 1000)
-                begin, end = layout.entry_start[met], layout.entry_start[met + 1]
-                softmax(logits[begin:end], chosen[: end - begin])
+                begin, end = int(layout.entry_start[met]), int(layout.entry_start[met + 1])
+                softmax(logits, begin, end - begin, chosen)
                 for a in range(end - begin):
                     gradient[begin + a] += barrier * (1.0 / (end - begin) - chosen[a]) - advantage * chosen[a]
                 gradient[entries[h]] += advantage
@@ -229,16 +234,18 @@ def reinforce(
 @njit(nogil=True, cache=True)
 def spread(rows: Rows, layout: Layout, logits: Floats, mass: Floats) -> None:
     """Move the mass on the first nodes on to the end, under the softmax policy."""
-    chosen = np.empty(np.diff(layout.entry_start).max())
-    for node in range(layout.row.size):
+    row_of, entry_start, edge_start, successor = layout
+    pair_start, outcome_start, probability = rows
+    chosen = np.empty(np.diff(entry_start).max())
+    for node in range(row_of.size):
         if mass[node] == 0.0:
             continue
-        own = logits[layout.entry_start[node] : layout.entry_start[node + 1]]
-        softmax(own, chosen[: own.size])
-        first = rows.pair_start[layout.row[node]]
-        shift = layout.edge_start[node] - rows.outcome_start[first]
-        for a in range(own.size):
+        entry, first = entry_start[node], pair_start[row_of[node]]
+        count = entry_start[node + 1] - entry
+        softmax(logits, entry, count, chosen)
+        shift = edge_start[node] - outcome_start[first]
+        for a in range(count):
             weight = mass[node] * chosen[a]
             if weight > 0.0:
-                for i in range(rows.outcome_start[first + a], rows.outcome_start[first + a + 1]):
-                    mass[layout.successor[shift + i]] += weight * rows.probability[i]
+                for i in range(outcome_start[first + a], outcome_start[first + a + 1]):
+                    mass[successor[shift + i]] += weight * probability[i]

@@ -34,7 +34,7 @@ MOST_BUDGETS = 101
 MOST_SUMS = 100_000
 """Up to so many pairs of a state and a sum of rewards, over all steps, are kept as they are …"""
 FINEST = 2.0**-30
-"""… on a lattice of this part of the range of returns, which is exact for all that matters."""
+"""… on a lattice of this part of the range of rewards and returns, which is exact for all that matters."""
 ROUNDED_POINTS = 200
 """Beyond, rewards are rounded to this part of the range of returns unless a resolution is given."""
 
@@ -61,7 +61,7 @@ def first_budgets(
     if most < 2:
         raise OcerlError(f"at least 2 first budgets are needed, got {most}")
     lattice, earned = _lattice_and_returns(model, resolution)
-    if risk.slopes is None and lattice.unit > FINEST * _span(model):
+    if risk.slopes is None and lattice.unit > _finest(model):
         parts = ceil((SMOOTH_BUDGETS - 1) / max(int(earned[-1] - earned[0]), 1))
         lattice = replace(lattice, unit=lattice.unit / parts)
         earned = np.arange(earned[0] * parts, earned[-1] * parts + 1)
@@ -76,7 +76,7 @@ def _lattice_and_returns(model: TabularMDP, resolution: float | None) -> tuple[L
     if exact is not None and (resolution is None or resolution <= exact.unit):
         return exact, _returns(exact)
     if resolution is None:
-        fine = rounded_lattice(model, FINEST * _span(model), "nearest")
+        fine = rounded_lattice(model, _finest(model), "nearest")
         if _few_sums(fine):
             return fine, _returns(fine)
     coarse = rounded_lattice(model, resolution or _span(model) / ROUNDED_POINTS, "down")
@@ -104,6 +104,10 @@ def _few_sums(lattice: Lattice) -> bool:
         if total > MOST_SUMS:
             return False
     return True
+
+
+def _finest(model: TabularMDP) -> float:
+    return FINEST * max(_span(model), *(float(np.ptp(step.reward)) for step in model.steps))
 
 
 def _span(model: TabularMDP) -> float:

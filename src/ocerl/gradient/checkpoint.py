@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +41,12 @@ class Checkpoint:
     def load(self, kind: type[State]) -> tuple[State, dict[str, NDArray[Any]]]:
         """The state and what has been recorded of the run in the folder."""
         try:
-            with np.load(self.folder / NAME, allow_pickle=False) as stored:
+            with (self.folder / NAME).open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
             settings = json.loads(str(arrays.pop("settings")))
         except FileNotFoundError:
             raise OcerlError(f"{self.folder} has no {NAME} to resume from") from None
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, ValueError, BadZipFile) as error:
             raise OcerlError(f"{self.folder / NAME} is not a checkpoint ({error})") from error
         for name, value in self.settings.items():
             if settings.get(name) != value:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,8 @@ class StochasticBudgetPolicy(Policy):
     _random: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
-        self._random = np.random.default_rng(self.seed)
+        # Not the stream that an environment of the same seed draws from.
+        self._random = np.random.default_rng([self.seed, 1])
         self.reset()
 
     @classmethod
@@ -154,7 +156,7 @@ class StochasticBudgetPolicy(Policy):
             about = json.loads((folder / "policy.json").read_text())
             if about["kind"] != "stochastic-budget" or about["format"] != FORMAT:
                 raise ValueError(f"kind {about['kind']}, format {about['format']}")
-            with np.load(folder / "policy.npz", allow_pickle=False) as stored:
+            with (folder / "policy.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
             model = storage._read_model(about["model"], folder)  # pyright: ignore[reportPrivateUsage]
             grid = about["lattice"]
@@ -163,7 +165,7 @@ class StochasticBudgetPolicy(Policy):
             probabilities = arrays.pop("probabilities")
             layout = Layout(**arrays)
             return cls(lattice, about["first_position"], about["budget"], layout, probabilities, about["seed"])
-        except (OSError, KeyError, ValueError, TypeError) as error:
+        except (OSError, KeyError, ValueError, TypeError, BadZipFile) as error:
             raise OcerlError(
                 f"{folder} does not hold a saved stochastic policy ({type(error).__name__}: {error})"
             ) from error

@@ -32,7 +32,7 @@ from ocerl.risk import Risk, parse_risk
 RECORDS = 100
 """How often, evenly over a run, its policies are judged and recorded."""
 CHECKPOINT_SECONDS = 2.0
-"""A checkpoint is written at the first record, and then at most so often."""
+"""A checkpoint is written at the first record after an update, and then at most so often."""
 OPTIMUM_POINTS = 1000
 """Where rewards have no common lattice, the optimum beside the result is bracketed on so many returns."""
 
@@ -108,7 +108,7 @@ def train_tabular(
         "resolution": graph.budgets.lattice.unit,
         **{name: getattr(learner, name) for name in kind.options},
     }
-    checkpoint = Checkpoint(Path(folder), {**settings, "model": fingerprint(model)}) if folder else None
+    checkpoint = Checkpoint(Path(folder), {"model": fingerprint(model), **settings}) if folder else None
     state, history = _run(graph, learner, kind, settings, checkpoint, resume, progress)
     return Training(
         model=model,
@@ -162,7 +162,8 @@ def _run(
     for state, found in rounds:
         history = _append(history, found)
         now = time.monotonic()
-        if checkpoint and (now - written > CHECKPOINT_SECONDS or found.update == updates):
+        due = found.update == updates or (found.update > 0 and now - written > CHECKPOINT_SECONDS)
+        if checkpoint and due:
             checkpoint.save(state, history)
             written = now
         if progress:

@@ -35,6 +35,8 @@ RATIONAL_TOLERANCE = 1e-13
 """… if one lies within this of it, relative to the largest reward: 0.1 + 0.2 counts as 3/10."""
 MOST_POINTS = 1 << 24
 """Beyond this many returns a common lattice is of no use, and rewards are rounded instead."""
+MOST_SHIFT = 1 << 30
+"""Units are counted in 32 bits."""
 _SNAP = 1e-9
 
 
@@ -82,6 +84,8 @@ class Lattice:
     def error(self) -> tuple[float, float]:
         """The least and the largest difference, true return minus lattice return, that any path can have."""
         low, high = self.tail_error
+        if self.rounding == "exact":
+            return low, high
         steps = 1 if self._same_every_step else self.length
         repeat = self.length // steps
         for step in range(steps):
@@ -106,7 +110,14 @@ class Lattice:
         return self._shifts(0)
 
     def _shifts(self, step: int) -> NDArray[np.int32]:
-        return self.round_reward(step, self.model.transitions(step).reward).astype(np.int32)
+        units = self.round_reward(step, self.model.transitions(step).reward)
+        if units.max(initial=0) > MOST_SHIFT:
+            apart = float(units.max()) * self.unit
+            raise OcerlError(
+                f"rewards {apart:g} apart cannot be counted in units of {self.unit:g}: "
+                f"give a resolution of at least {1.01 * apart / MOST_SHIFT:.2g}"
+            )
+        return units.astype(np.int32)
 
 
 def exact_lattice(model: TabularMDP) -> Lattice | None:
@@ -130,8 +141,7 @@ def exact_lattice(model: TabularMDP) -> Lattice | None:
         if unit.denominator > 10**15:
             return None
     spacing = float(unit) or 1.0
-    low, high = model.return_range()
-    if (high - low) / spacing > MOST_POINTS:
+    if counted_range(model) / spacing > MOST_POINTS:
         return None
     return Lattice(model, spacing, "exact", horizon)
 
@@ -151,6 +161,14 @@ def rounded_lattice(model: TabularMDP, unit: float, rounding: Rounding) -> Latti
         low, high = float(lows[length]), float(highs[length])
     tail = {"down": low, "up": high}.get(rounding, (low + high) / 2)
     return Lattice(model, unit, rounding, length, tail, (low - tail, high - tail))
+
+
+def counted_range(model: TabularMDP) -> float:
+    """What a lattice must be able to count: the range of the return, or a step's rewards if they differ by more."""
+    low, high = model.return_range()
+    steps = range(1 if model.stationary else model.require_horizon())
+    spreads = (np.ptp(model.transitions(step).reward) * model.discount**step for step in steps)
+    return max(high - low, *(float(spread) for spread in spreads))
 
 
 def find_unit(rewards: Iterable[float]) -> Fraction | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -231,6 +232,10 @@ class TabularMDP:
 
     def remaining_range(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The least and most, in time-0 units, that can still be earned: arrays `[horizon + 1, states]`."""
+        return self._remaining_range
+
+    @cached_property
+    def _remaining_range(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         horizon = self.require_horizon()
         low, high = np.zeros((2, horizon + 1, self.n_states))
         for step in reversed(range(horizon)):
@@ -244,7 +249,7 @@ class TabularMDP:
 
     def return_range(self) -> tuple[float, float]:
         """The least and largest return that any policy can meet: the paper's [0, 1], in the model's units."""
-        low, high = self.remaining_range()
+        low, high = self._remaining_range
         started = self.start > 0
         return float(low[0][started].min()), float(high[0][started].max())
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP
-from ocerl.optimistic.result import Exploration
+from ocerl.optimistic.result import Exploration, SeedRun
 from ocerl.optimistic.runner import Runner, start
 from ocerl.optimistic.task import Task, find_task
 from ocerl.optimistic.ucbvi import DEFAULT_SCALE, UcbViConfig
@@ -84,9 +84,7 @@ def explore(
         delta=delta,
         first_budgets=first_budgets,
     )
-    task = find_task(
-        environment, horizon=horizon, per_step=per_step, reward_range=reward_range, resolution=resolution
-    )
+    task = find_task(environment, horizon=horizon, per_step=per_step, reward_range=reward_range, resolution=resolution)
     settings = _settings(task, risk, oracle, config, known_rewards)
     runners = [
         start(
@@ -108,16 +106,14 @@ def explore(
         horizon=task.problem.horizon,
         runs=tuple(_run_all(runners, config, resume, threads, progress)),
         optimum=None if task.lattice is None else plan(task.lattice.model, risk).value,
-        exact=task.lattice is not None,
+        exact=task.lattice is not None and task.problem.binning == (0.0, 0.0),
         settings=settings,
         binning=task.problem.binning,
         seconds=time.perf_counter() - began,
     )
 
 
-def _settings(
-    task: Task, risk: Risk, oracle: str, config: UcbViConfig, known_rewards: bool
-) -> dict[str, Any]:
+def _settings(task: Task, risk: Risk, oracle: str, config: UcbViConfig, known_rewards: bool) -> dict[str, Any]:
     """What a resumed run must have in common with the one before."""
     return {
         "model": task.name,
@@ -146,26 +142,38 @@ def schedule(rounds: int) -> NDArray[np.int64]:
     return np.unique(np.round(np.concatenate([early, late])).astype(np.int64))
 
 
+class _Stopped(Exception):  # noqa: N818 - a signal to other threads, not an error
+    """Another seed failed, or the user stopped the program."""
+
+
 def _run_all(
     runners: list[Runner], config: UcbViConfig, resume: bool, threads: int | None, progress: Progress | None
-) -> list[Any]:
-    """All seeds, several at a time where nothing is shared between them."""
+) -> list[SeedRun]:
+    """All seeds, several at a time where nothing is shared between them; when one fails, all are saved and stop."""
     if resume:
         for runner in runners:
             runner.resume()
-    done, lock = sum(runner.played for runner in runners), threading.Lock()
+    done, lock, stop = sum(runner.played for runner in runners), threading.Lock(), threading.Event()
 
     def report(rounds: int) -> None:
         nonlocal done
+        if stop.is_set():
+            raise _Stopped
         with lock:
             done += rounds
             if progress:
                 progress(done, config.rounds * len(runners))
 
-    def one(runner: Runner) -> Any:
+    def one(runner: Runner) -> SeedRun:
         return runner.run(schedule(config.rounds), config.rounds, report)
 
     if runners[0].task.environment is not None:
         return [one(runner) for runner in runners]
     with ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool:
-        return list(pool.map(one, runners))
+        futures = [pool.submit(one, runner) for runner in runners]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise

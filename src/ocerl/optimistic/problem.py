@@ -9,7 +9,7 @@ begin. Rewards that are no multiples of the unit are counted to the nearest one:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from ocerl.errors import OcerlError
 from ocerl.mdp.lattice import Lattice, exact_lattice, rounded_lattice
 from ocerl.mdp.tabular import TabularMDP
+from ocerl.mdp.transitions import Transitions
 
-BINS = 200
+BINS = 500
 """Without a common lattice, returns are counted on this many steps of their range unless a resolution is given."""
 
 
@@ -105,13 +106,28 @@ class Problem:
 
 
 def learning_lattice(model: TabularMDP, resolution: float | None = None) -> Lattice:
-    """The lattice a model is learned on: the exact one, or one to whose nearest points rewards are rounded."""
+    """The lattice a model is learned on: the exact one, or one to whose nearest points rewards are rounded.
+
+    Only rewards that can be met from the start count; where states are out of reach, the lattice's model pays
+    something that is in reach in their stead.
+    """
+    model = _within_reach(model)
     exact = exact_lattice(model)
     if exact is not None and (resolution is None or resolution <= exact.unit):
         return exact
     low, high = model.return_range()
     unit = max(high - low, 1e-12) / BINS if resolution is None else resolution
     return rounded_lattice(model, unit, "nearest")
+
+
+def _within_reach(model: TabularMDP) -> TabularMDP:
+    reached = np.stack(model.reachable()[:-1])
+    masks = [reached.any(axis=0)] if model.stationary else list(reached)
+    steps: list[Transitions] = []
+    for t, mask in zip(model.steps, masks, strict=True):
+        met = mask[t.pair_state[t.outcome_pair]]
+        steps.append(replace(t, reward=np.where(met, t.reward, t.reward[met][0])))
+    return replace(model, steps=tuple(steps))
 
 
 def problem_of_model(lattice: Lattice, *, per_step: bool) -> Problem:
@@ -166,7 +182,7 @@ def problem_of_spaces(
     Nothing is paid once an episode has ended, so the range of rewards is made to hold 0.
     """
     low, high = min(reward_range[0], 0.0), max(reward_range[1], 0.0)
-    weight = discount ** np.arange(horizon)
+    weight = np.power(discount, np.arange(horizon), dtype=np.float64)
     layers, n_pairs = horizon if per_step else 1, n_states * n_actions
     pairs = np.append(np.arange(n_states + 1) * n_actions, n_pairs)
     off = float(resolution / 2 * horizon)

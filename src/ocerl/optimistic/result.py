@@ -39,7 +39,6 @@ class SeedRun:
         late = self.rounds > 0.9 * self.played
         return float(self.values[late].mean()) if late.any() else math.nan
 
-
     def regret(self, optimum: float) -> NDArray[np.float64]:
         """The cumulative regret up to each judged round, those since the one before counted like it."""
         return np.cumsum((optimum - self.values) * np.diff(self.rounds, prepend=0))

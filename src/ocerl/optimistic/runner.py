@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,14 @@ class Runner:
             self.played += rounds
             return
         for _ in range(rounds):
-            optimism(self.oracle, self._play, 1)
+            before, returns = self.world.random.bit_generator.state, len(self.returns)
+            try:
+                optimism(self.oracle, self._play, 1)
+            except OcerlError:
+                # The round did not count: it is played again when the run goes on.
+                self.world.random.bit_generator.state = before
+                del self.returns[returns:]
+                raise
             self.played += 1
 
     def _play(self, policy: Policy) -> Any:
@@ -140,8 +148,11 @@ class Runner:
         self.oracle.told = self.oracle.told._replace(shift=self.task.problem.shifts(found.atoms))
         plan_everything(self.oracle)
 
-    def run(self, schedule: NDArray[np.int64], rounds: int, report: Any = None) -> SeedRun:
-        """Play all rounds, judging the policies of the scheduled ones and saving now and then."""
+    def run(self, schedule: NDArray[np.int64], rounds: int, report: Callable[[int], None]) -> SeedRun:
+        """Play all rounds, judging the policies of the scheduled ones and saving now and then.
+
+        `report` is told of the rounds played; what it raises stops the run, which is then saved.
+        """
         saved, pace = time.monotonic(), 1.0
         stops = [int(number) - 1 for number in schedule if number > (self.rounds[-1] if self.rounds else 0)]
         for stop in [*stops, rounds]:
@@ -149,8 +160,7 @@ class Runner:
                 began, stretch = time.monotonic(), min(stop - self.played, max(1, int(pace)))
                 self._advance_or_save(stretch)
                 pace = min(2 * pace, stretch * STRETCH_SECONDS / max(time.monotonic() - began, 1e-9))
-                if report:
-                    report(stretch)
+                self._report_or_save(report, stretch)
             if stop < rounds:
                 self.record()
             if time.monotonic() - saved > CHECKPOINT_SECONDS:
@@ -166,6 +176,13 @@ class Runner:
             self.save()
             kept = "" if self.path is None else f"; the {self.played} rounds before it are kept in {self.path}"
             raise OcerlError(f"round {self.played + 1}: {error}{kept}") from error
+
+    def _report_or_save(self, report: Callable[[int], None], rounds: int) -> None:
+        try:
+            report(rounds)
+        except BaseException:
+            self.save()
+            raise
 
 
 def start(

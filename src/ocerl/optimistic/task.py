@@ -56,6 +56,8 @@ def find_task(
     resolution: float | None,
 ) -> Task:
     """What `explore` was given, as a task."""
+    if resolution is not None and not (np.isfinite(resolution) and resolution > 0):
+        raise OcerlError(f"the resolution must be a positive number (a step in units of the return), got {resolution}")
     if isinstance(environment, str):
         environment = _load(environment, horizon)
     if isinstance(environment, TabularMDP):

@@ -114,14 +114,26 @@ class UcbVi:
             self.problem.check_reward(step, reward)
         seen = np.zeros((max(1, len(episode.actions)), 4), dtype=np.int64)
         seen[0, 0] = episode.states[0]
+        new: set[tuple[int, int, int]] = set()
         for step, (action, reward) in enumerate(zip(episode.actions, episode.rewards, strict=True)):
             state, after = episode.states[step], episode.states[step + 1]
             pairs = self.problem.pairs(step, state)
             slot = int(np.flatnonzero(self.problem.actions[pairs] == action)[0])
-            if self.counts.used[pairs.start + slot] + len(episode.actions) > self.counts.atom.shape[1]:
-                self.counts = with_room(self.counts, 2 * self.counts.atom.shape[1] + len(episode.actions))
             seen[step] = state, slot, after, self._atom(reward)
+            new.add((pairs.start + slot, after, int(seen[step, 3])))
+        if not self.told.known_start.size:
+            self._make_room(new)
         return seen
+
+    def _make_room(self, outcomes: set[tuple[int, int, int]]) -> None:
+        """Make the counts wide enough for some `(pair, s', atom)`, which may be new or not."""
+        counts, needed = self.counts, 0
+        for pair in {pair for pair, _, _ in outcomes}:
+            listed = range(int(counts.used[pair]))
+            old = {(pair, int(counts.next_state[pair, i]), int(counts.atom[pair, i])) for i in listed}
+            needed = max(needed, len(old | {outcome for outcome in outcomes if outcome[0] == pair}))
+        if needed > counts.atom.shape[1]:
+            self.counts = with_room(counts, 2 * needed)
 
     def _atom(self, reward: float) -> int:
         if reward not in self.atoms:

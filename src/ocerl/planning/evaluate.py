@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ocerl.errors import OcerlError
-from ocerl.mdp.lattice import Lattice, exact_lattice, rounded_lattice
+from ocerl.mdp.lattice import Lattice, counted_range, exact_lattice, rounded_lattice
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning import _kernels
 from ocerl.planning.distribution import ReturnDistribution
 from ocerl.planning.grid import Grid, Windows
+from ocerl.planning.memory import check_memory, check_resolution
 from ocerl.planning.policy import BudgetPolicy, MarkovPolicy, Policy
 
 ROUNDED_POINTS = 100_000
@@ -56,12 +57,12 @@ def _(policy: MarkovPolicy, model: TabularMDP, resolution: float | None) -> Retu
 
 def evaluation_lattice(model: TabularMDP, resolution: float | None = None) -> Lattice:
     """The lattice on which returns are counted."""
+    check_resolution(model, resolution)
     exact = exact_lattice(model)
     if exact is not None and (resolution is None or resolution <= exact.unit):
         return exact
     if resolution is None:
-        low, high = model.return_range()
-        resolution = max(high - low, 1e-12) / ROUNDED_POINTS
+        resolution = counted_range(model) / ROUNDED_POINTS
     return rounded_lattice(model, resolution, "down")
 
 
@@ -78,9 +79,9 @@ def markov_masses(grid: Grid, policy: MarkovPolicy) -> list[NDArray[np.float64]]
 def _markov_flow(grid: Grid, policy: MarkovPolicy) -> Iterator[NDArray[np.float64]]:
     low = np.zeros(grid.length, dtype=np.int64)
     if policy.choice is not None:
-        return _flow(grid, 0, _mixed(grid, 0, [choice[:, None] for choice in policy.choice], low))
+        return flow(grid, 0, mixed_moves(grid, 0, [choice[:, None] for choice in policy.choice], low))
     nothing = [np.empty((0, 0), dtype=np.uint8)] * grid.length
-    return _flow(grid, 0, _fixed(grid, 0, nothing, low, policy.slots))
+    return flow(grid, 0, fixed_moves(grid, 0, nothing, low, policy.slots))
 
 
 def forward(
@@ -91,23 +92,23 @@ def forward(
     outside: NDArray[np.integer],
 ) -> ReturnDistribution:
     """Move the mass from the start through the tables of slots; `outside` serves where a table does not reach."""
-    flow = _flow(grid, first_position, _fixed(grid, first_position, tables, low, outside))
-    return _distribution(grid, first_position, _last(flow))
+    moves = fixed_moves(grid, first_position, tables, low, outside)
+    return _distribution(grid, first_position, _last(flow(grid, first_position, moves)))
 
 
 def forward_mixed(
     grid: Grid, first_position: int, choice: Sequence[NDArray[np.float64]], low: NDArray[np.int64]
 ) -> ReturnDistribution:
     """As `forward`, for a policy that draws: `choice[step][pair, y - low[step]]` are probabilities."""
-    flow = _flow(grid, first_position, _mixed(grid, first_position, choice, low))
-    return _distribution(grid, first_position, _last(flow))
+    moves = mixed_moves(grid, first_position, choice, low)
+    return _distribution(grid, first_position, _last(flow(grid, first_position, moves)))
 
 
 Move = Callable[[int, NDArray[np.float64], NDArray[np.float64]], None]
 """Adds the mass of a step, moved on, to an array for the next; columns are those of the padded windows."""
 
 
-def _fixed(
+def fixed_moves(
     grid: Grid,
     first_position: int,
     tables: Sequence[NDArray[np.integer]],
@@ -124,7 +125,7 @@ def _fixed(
     return move
 
 
-def _mixed(grid: Grid, first_position: int, choice: Sequence[NDArray[np.float64]], low: NDArray[np.int64]) -> Move:
+def mixed_moves(grid: Grid, first_position: int, choice: Sequence[NDArray[np.float64]], low: NDArray[np.int64]) -> Move:
     windows = grid.earned_windows(first_position, first_position)
 
     def move(step: int, mass: NDArray[np.float64], out: NDArray[np.float64]) -> None:
@@ -149,12 +150,13 @@ def _columns(windows: Windows, step: int) -> tuple[int, int, int]:
     return int(windows.pad_low[step]), first, first + int(windows.widths[step])
 
 
-def _flow(grid: Grid, first_position: int, move: Move) -> Iterator[NDArray[np.float64]]:
+def flow(grid: Grid, first_position: int, move: Move) -> Iterator[NDArray[np.float64]]:
     """The mass at each step and at the end, as views of two buffers that take turns.
 
     Fresh arrays for every step would cost more in page faults than the arithmetic does.
     """
     windows = grid.earned_windows(first_position, first_position)
+    check_memory(grid, windows, tables=False)
     mass, out = np.zeros((2, grid.n_states, int(windows.padded_widths.max())))
     _, first, last = _columns(windows, 0)
     mass[:, first] = grid.lattice.model.start
@@ -167,8 +169,8 @@ def _flow(grid: Grid, first_position: int, move: Move) -> Iterator[NDArray[np.fl
         yield mass[:, first:last]
 
 
-def _last(flow: Iterator[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return deque(flow, maxlen=1)[0]
+def _last(masses: Iterator[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return deque(masses, maxlen=1)[0]
 
 
 def _distribution(grid: Grid, first_position: int, mass: NDArray[np.float64]) -> ReturnDistribution:

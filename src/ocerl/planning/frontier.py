@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 from ocerl.errors import OcerlError
 from ocerl.mdp.lattice import exact_lattice, rounded_lattice
 from ocerl.mdp.tabular import TabularMDP
+from ocerl.planning.certificate import guaranteed
 from ocerl.planning.distribution import ReturnDistribution
-from ocerl.planning.first_budget import best_of, saturating_budgets
+from ocerl.planning.first_budget import MEAN_WEIGHT, best_of, saturating_budgets
 from ocerl.planning.grid import Grid, Progress
+from ocerl.planning.memory import check_resolution
 from ocerl.planning.neutral import risk_neutral
 from ocerl.planning.plan import plan
 from ocerl.planning.policy import BudgetPolicy
@@ -89,12 +92,11 @@ def frontier(
     >>> frontier(zoo.make("paper"), [0.25, 0.5, 1.0]).values.tolist()
     [0.75, 1.125, 1.625]
     """
-    import time
-
     began = time.perf_counter()
     chosen = np.array([CVaR(float(level)).tau for level in levels])
     if not chosen.size:
         raise OcerlError("the frontier needs at least one level in (0, 1]")
+    check_resolution(model, resolution)
     _, neutral = risk_neutral(model)
     lattice = exact_lattice(model)
     exact = lattice is not None and (resolution is None or resolution <= lattice.unit)
@@ -103,16 +105,18 @@ def frontier(
         lattice = rounded_lattice(model, unit, "down")
     assert lattice is not None
     grid = Grid.of(lattice, threads)
-    found = saturating_budgets(grid, 0.0, neutral.slots, progress=progress)
+    weight = MEAN_WEIGHT * float(chosen.min())
+    found = saturating_budgets(grid, 0.0, neutral.slots, mean_weight=weight, progress=progress)
     solutions = [best_of(found, grid, CVaR(float(tau))) for tau in chosen]
-    values = np.array([solution.value for solution in solutions])
+    values = np.array(
+        [guaranteed(s.returns, CVaR(float(tau)), s.policy.budget) for s, tau in zip(solutions, chosen, strict=True)]
+    )
     if exact:
         uppers = values
     else:
         up = rounded_lattice(model, lattice.unit, "up")
         above = saturating_budgets(Grid.of(up, threads), 0.0, neutral.slots, progress=progress)
         uppers = np.array([(above.budgets + above.values / tau).max() for tau in chosen]) + up.error[1]
-        values = values + lattice.error[0]
     return Frontier(
         model=model,
         levels=chosen,

@@ -1,4 +1,4 @@
-r"""The augmented MDP on a lattice: which positions exist in each step, and backward induction over them.
+r"""The augmented MDP on a lattice: which positions exist in each step.
 
 A *position* `y` is a whole number of units. Along an episode it moves up, `y' = y + k`, where `k >= 0` is the
 rounded reward above its origin; at the end the pay-off is :math:`u(\mathrm{unit} \cdot y)`. The position that
@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,6 @@ from ocerl.planning import _kernels
 
 Progress = Callable[[int, int], None]
 """Called with the steps done and the steps there are."""
-
-SINGLE_THREAD_WORK = 200_000
-"""Below this many multiplications a step is not worth a second thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +49,8 @@ class Grid:
 
     lattice: Lattice
     threads: int
+    prepared: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    """What passes over the grid keep for the next one."""
 
     @classmethod
     def of(cls, lattice: Lattice, threads: int | None = None) -> Grid:
@@ -160,80 +158,3 @@ class Grid:
             pad_low[step + 1] = min(low[step + 1], low[step] + int(shift.min()))
             pad_high[step + 1] = max(high[step + 1], high[step] + int(shift.max()))
         return Windows(low, high, pad_low, pad_high)
-
-    def backward(
-        self,
-        windows: Windows,
-        payoff: Callable[[NDArray[np.int64]], NDArray[np.float64]],
-        slopes: tuple[float, float] = (0.0, 0.0),
-        *,
-        tables: list[NDArray[np.unsignedinteger]] | None = None,
-        dtype: type[np.floating] = np.float64,
-        progress: Progress | None = None,
-    ) -> NDArray[np.float64]:
-        r"""Solve :math:`V_h(s,y) = \max_a \sum p\, V_{h+1}(s', y+k)` from the pay-off at the end back to the start.
-
-        `slopes` (per unit) continue each row beyond its window. `tables` receives the best slots, step by step
-        (arrays of the windows' widths, which may live on disk). Returns the value of every first position in
-        the window, in expectation over the start.
-        """
-        width = int(windows.padded_widths.max())
-        following, out = (np.empty((self.n_states, width), dtype=dtype) for _ in range(2))
-        end = np.arange(windows.pad_low[-1], windows.pad_high[-1] + 1)
-        following[self.states[-1], : end.size] = payoff(end).astype(dtype)
-        cached: tuple[Transitions, NDArray[np.floating]] | None = None
-        with ThreadPoolExecutor(self.threads) as pool:
-            for step in reversed(range(self.length)):
-                t = self.transitions(step)
-                if cached is None or cached[0] is not t:
-                    cached = (t, t.probability.astype(dtype, copy=False))
-                self._backup(pool, step, windows, cached[1], following, out, slopes, tables)
-                following, out = out, following
-                if progress:
-                    progress(self.length - step, self.length)
-        started = self.states[0]
-        offset = int(windows.low[0] - windows.pad_low[0])
-        rows = following[started, offset : offset + int(windows.widths[0])].astype(np.float64)
-        return self.lattice.model.start[started] @ rows
-
-    def _backup(
-        self,
-        pool: ThreadPoolExecutor,
-        step: int,
-        windows: Windows,
-        probability: NDArray[np.floating],
-        following: NDArray[np.floating],
-        out: NDArray[np.floating],
-        slopes: tuple[float, float],
-        tables: list[NDArray[np.unsignedinteger]] | None,
-    ) -> None:
-        t, states, width = self.transitions(step), self.states[step], int(windows.widths[step])
-        fixed = (
-            states,
-            t.pair_start,
-            t.outcome_start,
-            probability,
-            t.next_state,
-            self.lattice.shifts(step),
-            following,
-            int(windows.pad_low[step + 1]),
-            out,
-            int(windows.pad_low[step]),
-            int(windows.padded_widths[step]),
-            np.empty((0, 0), dtype=np.uint8) if tables is None else tables[step],
-            int(windows.low[step]),
-            int(windows.high[step]),
-            slopes[0],
-            slopes[1],
-        )
-        tasks = states.size * -(-width // _kernels.BLOCK)
-        per_state = t.probability.size / t.n_states
-        parts = 1 if states.size * per_state * width < SINGLE_THREAD_WORK else self.threads
-        if parts == 1:
-            _kernels.backup(*fixed, 0, tasks)
-            return
-        # More parts than threads, so that a slow core does not hold up the step.
-        cuts = np.linspace(0, tasks, min(tasks, 4 * parts) + 1).astype(int)
-        futures = [pool.submit(_kernels.backup, *fixed, a, b) for a, b in pairwise(cuts)]
-        for future in futures:
-            future.result()

@@ -36,7 +36,7 @@ def iterated(model: TabularMDP, risk: Risk | str, *, resolution: float | None = 
     """The best policy for iterated CVaR or iterated entropic risk.
 
     The start, where it is random, is one more stage of risk. Undiscounted, the iterated entropic risk is the
-    static one; iterated CVaR is more pessimistic than CVaR.
+    static one; iterated CVaR is neither a lower nor an upper bound of CVaR.
 
     >>> from ocerl.mdp import zoo
     >>> iterated(zoo.make("paper"), "cvar:0.25").value

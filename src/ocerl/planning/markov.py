@@ -18,6 +18,7 @@ import numpy as np
 
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning import _kernels
+from ocerl.planning.certificate import guaranteed
 from ocerl.planning.distribution import ReturnDistribution
 from ocerl.planning.evaluate import evaluation_lattice, forward_markov, markov_masses
 from ocerl.planning.grid import Grid
@@ -44,6 +45,11 @@ class MarkovPlan:
     returns: ReturnDistribution
     seconds: float
 
+    @property
+    def exact(self) -> bool:
+        """Every Markov policy was tried, and no reward was rounded."""
+        return self.exhaustive and self.returns.error == (0.0, 0.0)
+
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON form."""
         return {
@@ -55,7 +61,8 @@ class MarkovPlan:
             "value": self.value,
             "lower": self.value,
             "upper": self.upper,
-            "exact": self.exhaustive,
+            "exact": self.exact,
+            "exhaustive": self.exhaustive,
             "return": {
                 "values": self.returns.values.tolist(),
                 "probabilities": self.returns.probabilities.tolist(),
@@ -86,8 +93,9 @@ def best_markov(model: TabularMDP, risk: Risk | str, *, resolution: float | None
         if best is None or value > best[0]:
             best = value, policy, returns
     assert best is not None
-    value = best[0]
-    exact = exhaustive and grid.lattice.rounding == "exact"
+    found = risk.certainty_equivalent(best[2].values, best[2].probabilities)
+    value = guaranteed(best[2], risk, found.budget)
+    exact = exhaustive and grid.lattice.error == (0.0, 0.0)
     return MarkovPlan(
         model=model,
         risk=risk,

@@ -7,6 +7,8 @@ import os
 import numpy as np
 
 from ocerl.errors import OcerlError
+from ocerl.mdp.lattice import MOST_SHIFT, counted_range, exact_lattice
+from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning.grid import Grid, Windows
 
 
@@ -36,13 +38,38 @@ def bytes_needed(grid: Grid, windows: Windows, dtype: type[np.floating], *, tabl
 def check_memory(grid: Grid, windows: Windows, dtype: type[np.floating] = np.float64, *, tables: bool = True) -> None:
     """Refuse a solve that would not fit, and say which resolution would."""
     needed, free = bytes_needed(grid, windows, dtype, tables=tables), available_memory()
-    if needed <= free:
+    if needed > free:
+        raise _too_much(grid.lattice.model, grid.lattice.unit, grid.points, needed, free)
+
+
+def check_resolution(model: TabularMDP, resolution: float | None) -> None:
+    """Refuse a resolution that is none, or so fine that even two rows of values would not fit."""
+    if resolution is None:
         return
+    if not (np.isfinite(resolution) and resolution > 0):
+        raise OcerlError(f"the resolution must be a positive number (a step in units of the return), got {resolution}")
+    exact = exact_lattice(model)
+    if exact is not None and resolution <= exact.unit:
+        return
+    counted = counted_range(model)
+    points = counted / resolution + 1
+    needed, free = 16 * model.n_states * points, available_memory()
+    if needed > free:
+        # What fits must hold padding and the policy's tables as well.
+        ample = (32 + model.require_horizon()) * model.n_states * points
+        raise _too_much(model, resolution, points, needed, free, ample)
+    if points > MOST_SHIFT:
+        finest = counted / MOST_SHIFT
+        raise OcerlError(f"a resolution of {resolution:g} makes {points:.3g} returns: the finest is {finest:.3g}")
+
+
+def _too_much(
+    model: TabularMDP, unit: float, points: float, needed: float, free: float, ample: float | None = None
+) -> OcerlError:
     # Rows shrink in proportion to the resolution; a tenth is left for everything else.
-    unit = grid.lattice.unit * needed / (0.9 * free)
-    fits = float(f"{unit:.1e}")
-    fits = fits if fits >= unit else fits * 1.1
-    raise OcerlError(
-        f"{grid.points:,} returns of unit {grid.lattice.unit:g} over {grid.n_states:,} states and {grid.length} steps "
-        f"need {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free: a resolution of {fits:.3g} would fit"
+    fits = float(f"{1.05 * unit * (ample or needed) / (0.9 * free):.1e}")
+    steps = model.require_horizon()
+    return OcerlError(
+        f"{points:,.0f} returns of unit {unit:g} over {model.n_states:,} states and {steps} steps need "
+        f"{needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free: a resolution of {fits:.3g} would fit"
     )

@@ -60,14 +60,14 @@ def exponential(model: TabularMDP, beta: float) -> tuple[float, MarkovPolicy]:
     value, policy = bellman(model, lambda t, worth: entropic_worth(t, worth, beta))
     started = model.start > 0
     least = value[started].min()
-    total = model.start[started] @ np.exp(beta * (value[started] - least))
-    return float(least + np.log(total) / beta), policy
+    total = model.start[started] @ np.expm1(beta * (value[started] - least))
+    return float(least + np.log1p(total) / beta), policy
 
 
 def entropic_worth(t: Transitions, worth: NDArray[np.float64], beta: float) -> NDArray[np.float64]:
     """The entropic risk of each pair's outcomes, relative to the worst one so that nothing overflows."""
     least = t.over_outcomes(np.minimum, worth)
-    return least + np.log(t.expected(np.exp(beta * (worth - least[t.outcome_pair])))) / beta
+    return least + np.log1p(t.expected(np.expm1(beta * (worth - least[t.outcome_pair])))) / beta
 
 
 def _most_slots(model: TabularMDP) -> int:

@@ -4,33 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from ocerl.errors import OcerlError
-from ocerl.mdp.lattice import Lattice, exact_lattice, rounded_lattice
+from ocerl.mdp.lattice import Lattice, counted_range, exact_lattice, rounded_lattice
 from ocerl.mdp.tabular import TabularMDP
-from ocerl.planning.certificate import Certificate
+from ocerl.planning.certificate import Certificate, guaranteed
+from ocerl.planning.continuous import solve_continuous
 from ocerl.planning.evaluate import evaluation_lattice, forward_markov
 from ocerl.planning.first_budget import (
+    MEAN_WEIGHT,
     BudgetRange,
     Solution,
     best_of,
     saturating_budgets,
-    solve_continuous,
     upper_bounds,
+    work_in,
     work_of,
     worthwhile,
 )
 from ocerl.planning.grid import Grid, Progress
+from ocerl.planning.memory import check_resolution
 from ocerl.planning.neutral import exponential, risk_neutral
 from ocerl.planning.policy import MarkovPolicy
 from ocerl.planning.result import Plan
 from ocerl.planning.tables import TableStore
-from ocerl.risk import Entropic, Mean, Risk, parse_risk
+from ocerl.risk import Entropic, Mean, Risk, Utility, parse_risk
 
 EXACT_TOLERANCE = 1e-9
 """An answer is called exact if nothing can beat it by more than this part of the return range."""
@@ -72,9 +74,8 @@ def plan(
     """
     began = time.perf_counter()
     model.require_horizon()
-    risk = parse_risk(risk)
-    if resolution is not None and not (np.isfinite(resolution) and resolution > 0):
-        raise OcerlError(f"the resolution must be a positive number (a step in units of the return), got {resolution}")
+    risk = _on_range(parse_risk(risk), model)
+    check_resolution(model, resolution)
     neutral_value, neutral = risk_neutral(model)
     options = _Options(risk, neutral, precision, TableStore(Path(store) if store else None), threads, progress)
     if method is None and isinstance(risk, Mean | Entropic):
@@ -87,7 +88,6 @@ def plan(
         solution, certificate = _solve(model, options, resolution)
         policy, returns, budget = solution.policy, solution.returns, solution.policy.budget
         lattice = solution.policy.lattice
-    neutral_returns = forward_markov(Grid.of(lattice, threads), neutral)
     return Plan(
         model=model,
         risk=risk,
@@ -96,10 +96,18 @@ def plan(
         policy=policy,
         returns=returns,
         neutral_value=neutral_value,
-        neutral_returns=neutral_returns,
-        resolution=lattice.unit,
+        neutral_policy=neutral,
+        lattice=lattice,
         seconds=time.perf_counter() - began,
     )
+
+
+def _on_range(risk: Risk, model: TabularMDP) -> Risk:
+    """A user's utility is examined where this model uses it: on differences of returns."""
+    if not isinstance(risk, Utility):
+        return risk
+    low, high = model.return_range()
+    return replace(risk, low=min(risk.low, low - high), high=max(risk.high, high - low))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +145,7 @@ def _solve(model: TabularMDP, options: _Options, resolution: float | None) -> tu
 
 def _solve_exact(lattice: Lattice, options: _Options) -> tuple[Solution, Certificate]:
     solution = _solve_on(lattice, options)
-    low, high = lattice.model.return_range()
+    low, high = Grid.of(lattice).return_range
     scale = max(high - low, abs(low), abs(high), 1e-300)
     exact = solution.upper - solution.value <= EXACT_TOLERANCE * scale
     upper = solution.value if exact else solution.upper
@@ -151,9 +159,16 @@ def _solve_on(lattice: Lattice, options: _Options, among: BudgetRange | None = N
         low, high = grid.return_range
         tolerance = EXACT_TOLERANCE * max(high - low, abs(low), abs(high), 1e-300) / 2
         return solve_continuous(grid, risk, outside, tolerance=tolerance, progress=options.progress)
-    slope = risk.slopes[1] / risk.slopes[0]
+    steep, flat = risk.slopes
     found = saturating_budgets(
-        grid, slope, outside, among=among, store=options.store, dtype=options.dtype, progress=options.progress
+        grid,
+        flat / steep,
+        outside,
+        mean_weight=MEAN_WEIGHT / steep,
+        among=among,
+        store=options.store,
+        dtype=options.dtype,
+        progress=options.progress,
     )
     return best_of(found, grid, risk, rounding=_rounding_error(grid, options))
 
@@ -176,9 +191,10 @@ def _refine(model: TabularMDP, options: _Options) -> tuple[Solution, Certificate
     """
     low, high = model.return_range()
     span = high - low or 1.0
+    counted = max(counted_range(model), 1e-300)
     points, among = FIRST_POINTS, None
     while True:
-        found = _bracket(model, options, span / points, among)
+        found = _bracket(model, options, counted / points, among)
         gap = found.certificate.upper - found.certificate.lower
         # Work grows with the resolution, from what this solve would have been with the budgets now left.
         most_points = points * max(1.0, WORK_LIMIT / max(1, found.work))
@@ -206,10 +222,11 @@ def _bracket(model: TabularMDP, options: _Options, unit: float, among: BudgetRan
         return _bracket_nearest(model, options, unit)
     down, up = (rounded_lattice(model, unit, rounding) for rounding in ("down", "up"))
     solution = _solve_on(down, options, among)
-    lower = solution.value + down.error[0]
+    lower = guaranteed(solution.returns, risk, solution.policy.budget)
     if risk.slopes is None:
         upper = _solve_on(up, options).upper + up.error[1]
-        return _Bracket(solution, Certificate(lower, lower, max(upper, lower), exact=False))
+        certificate = Certificate(lower, lower, max(upper, lower), exact=False)
+        return _Bracket(solution, certificate, work=2 * _work(solution, options))
     grid = Grid.of(up, options.threads)
     budgets, bounds = upper_bounds(grid, risk, among, options.progress)
     bounds += up.error[1]
@@ -224,13 +241,18 @@ def _bracket_nearest(model: TabularMDP, options: _Options, unit: float) -> _Brac
     solution = _solve_on(lattice, options)
     low, high = lattice.error
     utility: Callable[..., np.ndarray] = options.risk.utility
-    z, p, b = solution.returns.values, solution.returns.probabilities, solution.policy.budget
-    worst = np.minimum(utility(z + low - b), utility(z + high - b))
-    lower = b + float(p @ worst)
+    lower = guaranteed(solution.returns, options.risk, solution.policy.budget)
     # The utility is concave: its steepest slopes are at the ends of the range it is used on.
     span = Grid.of(lattice, options.threads).return_range
     reach = span[1] - span[0] + max(-low, high)
     ends = np.array([-reach, reach])
     step = max(-low, high)
     steepest = float(np.abs(utility(ends + step) - utility(ends - step)).max()) / 2
-    return _Bracket(solution, Certificate(lower, lower, max(solution.upper + steepest, lower), exact=False))
+    certificate = Certificate(lower, lower, max(solution.upper + steepest, lower), exact=False)
+    return _Bracket(solution, certificate, work=_work(solution, options))
+
+
+def _work(solution: Solution, options: _Options) -> float:
+    """The multiplications of all passes of a solve."""
+    grid = Grid.of(solution.policy.lattice, options.threads)
+    return solution.passes * work_in(grid, grid.earned_windows(0, 0))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ocerl.mdp.lattice import Lattice
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning.certificate import Certificate
 from ocerl.planning.distribution import ReturnDistribution
+from ocerl.planning.evaluate import forward_markov
+from ocerl.planning.grid import Grid
 from ocerl.planning.policy import BudgetPolicy, MarkovPolicy
 from ocerl.planning.simulate import simulate
 from ocerl.planning.storage import save_policy
@@ -32,9 +36,9 @@ class Plan:
     returns: ReturnDistribution
     """The policy's return distribution (of rewards rounded down, where they had to be rounded)."""
     neutral_value: float
-    neutral_returns: ReturnDistribution
-    resolution: float
-    """The unit of the budget lattice."""
+    neutral_policy: MarkovPolicy
+    lattice: Lattice
+    """Where returns are counted."""
     seconds: float
 
     @property
@@ -54,6 +58,16 @@ class Plan:
     @property
     def exact(self) -> bool:
         return self.certificate.exact
+
+    @property
+    def resolution(self) -> float:
+        """The unit of the lattice."""
+        return self.lattice.unit
+
+    @cached_property
+    def neutral_returns(self) -> ReturnDistribution:
+        """The return distribution of the risk-neutral policy, computed when it is first asked for."""
+        return forward_markov(Grid.of(self.lattice), self.neutral_policy)
 
     @property
     def risk_neutral(self) -> RiskNeutral:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
 from ocerl.mdp.tabular import Label, TabularMDP
-from ocerl.planning.evaluate import _fixed, _flow  # pyright: ignore[reportPrivateUsage]
+from ocerl.planning.evaluate import fixed_moves, flow  # pyright: ignore[reportPrivateUsage]
 from ocerl.planning.grid import Grid
 from ocerl.planning.policy import BudgetPolicy, MarkovPolicy
 
@@ -64,8 +64,8 @@ def _budget_rules(
     lattice, first = policy.lattice, policy.first_position
     grid = Grid.of(lattice, 1)
     high = grid.earned_windows(first, first).high
-    flow = _flow(grid, first, _fixed(grid, first, policy.tables, policy.low, policy.outside))
-    for step, mass in zip(range(grid.length), flow, strict=False):
+    masses = flow(grid, first, fixed_moves(grid, first, policy.tables, policy.low, policy.outside))
+    for step, mass in zip(range(grid.length), masses, strict=False):
         if steps is not None and step + 1 not in steps:
             continue
         # Positions run against the budget: mirrored, they come from the smallest budget up.

@@ -12,17 +12,20 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
 from ocerl.mdp.lattice import Lattice, Rounding
-from ocerl.mdp.tabular import Label, TabularMDP
+from ocerl.mdp.tabular import Columns, Label, TabularMDP
 from ocerl.planning.policy import BudgetPolicy, MarkovPolicy
 
 FORMAT = 1
+
+_BROKEN = (OSError, EOFError, LookupError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
+"""What reading a damaged file may end in."""
 
 
 def save_policy(policy: BudgetPolicy | MarkovPolicy, folder: Path | str) -> None:
@@ -60,9 +63,9 @@ def save_policy(policy: BudgetPolicy | MarkovPolicy, folder: Path | str) -> None
         for step, choice in enumerate(policy.choice or []):
             arrays[f"choice-{step}"] = choice
         model = policy.model
-    about = {"format": FORMAT, **about, "model": _describe(model)}
+    about = {"format": FORMAT, **about, "model": describe_model(model)}
     np.savez_compressed(folder / "policy.npz", **arrays)  # pyright: ignore[reportArgumentType]
-    np.savez_compressed(folder / "model.npz", **_arrays(model))  # pyright: ignore[reportArgumentType]
+    np.savez_compressed(folder / "model.npz", **model_arrays(model))  # pyright: ignore[reportArgumentType]
     (folder / "policy.json").write_text(json.dumps(about, indent=2) + "\n")
 
 
@@ -81,17 +84,16 @@ def load_policy(folder: Path | str) -> BudgetPolicy | MarkovPolicy:
     with _reading(folder):
         about = json.loads((folder / "policy.json").read_text())
         if about["format"] != FORMAT:
-            raise ValueError(f"it is in format {about['format']}, this version reads format {FORMAT}")
-        with np.load(folder / "policy.npz", allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        model = _read_model(about["model"], folder)
+            raise OcerlError(f"it is in format {about['format']}, this version reads format {FORMAT}")
+        arrays = _read_arrays(folder / "policy.npz")
+        model = read_model(about["model"], folder)
         match about["kind"]:
             case "budget":
                 return _read_budget_policy(about, arrays, model, folder)
             case "markov":
                 return _read_markov_policy(about, arrays, model)
             case kind:
-                raise ValueError(f"its kind is {kind!r}, this version knows budget and markov")
+                raise OcerlError(f"its kind is {kind!r}, this version knows budget and markov")
 
 
 @contextmanager
@@ -101,9 +103,7 @@ def _reading(folder: Path) -> Generator[None, None, None]:
         yield
     except OcerlError as error:
         raise OcerlError(f"{folder} does not hold a saved policy: {error}") from error
-    except (
-        OSError, EOFError, LookupError, TypeError, ValueError, zipfile.BadZipFile, zlib.error
-    ) as error:  # fmt: skip
+    except _BROKEN as error:
         raise OcerlError(f"{folder} does not hold a saved policy ({type(error).__name__}: {error})") from error
 
 
@@ -112,18 +112,18 @@ def _read_budget_policy(
 ) -> BudgetPolicy:
     grid, horizon = about["lattice"], model.require_horizon()
     unit, tail, (low_error, high_error) = float(grid["unit"]), float(grid["tail"]), map(float, grid["tail_error"])
-    length, low = int(grid["length"]), np.array(about["low"], dtype=np.int64)
+    length, low = int(grid["length"]), np.array(about["low"], dtype=np.int64).ravel()
     budget, first = float(about["budget"]), int(about["first_position"])
-    if grid["rounding"] not in get_args(Rounding) or not (1 <= length <= horizon and low.shape == (length,)):
-        raise ValueError("its lattice does not fit its model")
+    if grid["rounding"] not in get_args(Rounding) or not (1 <= length <= horizon and low.size >= length):
+        raise OcerlError("its lattice does not fit its model")
     if not (unit > 0 and np.isfinite([unit, tail, low_error, high_error, budget]).all()):
-        raise ValueError("its lattice and budget must be finite numbers, with a unit above 0")
+        raise OcerlError("its lattice and budget must be finite numbers, with a unit above 0")
     tables = [np.load(_table_path(folder, step), mmap_mode="r", allow_pickle=False) for step in range(length)]
     for step, table in enumerate(tables):
         counts = np.diff(model.transitions(step).pair_start)[:, None]
         whole = np.issubdtype(table.dtype, np.integer) and table.ndim == 2 and len(table) == model.n_states
         if not (whole and (table >= 0).all() and (table < counts).all()):
-            raise ValueError(f"{_table_path(folder, step).name} must hold a slot of each state's at every position")
+            raise OcerlError(f"{_table_path(folder, step).name} must hold a slot of each state's at every position")
     outside = MarkovPolicy.from_table(model, arrays["outside"]).slots
     lattice = Lattice(model, unit, grid["rounding"], length, tail, (low_error, high_error))
     return BudgetPolicy(lattice, first, budget, tables, low, outside)
@@ -138,15 +138,21 @@ def _read_markov_policy(about: dict[str, Any], arrays: dict[str, NDArray[Any]], 
         t = model.transitions(step)
         right = probabilities.shape == (t.n_pairs,) and (probabilities >= 0).all()
         if not (right and np.allclose(t.over_actions(np.add, probabilities), 1.0, atol=1e-8)):
-            raise ValueError(f"choice-{step} must hold probabilities that sum to 1 over each state's actions")
+            raise OcerlError(f"choice-{step} must hold probabilities that sum to 1 over each state's actions")
     return MarkovPolicy(model, policy.slots, choice, int(about["seed"]))
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    # NumPy leaves a file open that it opened itself and that turns out to be no archive.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
 
 
 def _table_path(folder: Path, step: int) -> Path:
     return folder / f"slots-{step:04d}.npy"
 
 
-def _describe(model: TabularMDP) -> dict[str, Any]:
+def describe_model(model: TabularMDP) -> dict[str, Any]:
     return {
         "name": model.name,
         "horizon": model.horizon,
@@ -157,7 +163,7 @@ def _describe(model: TabularMDP) -> dict[str, Any]:
     }
 
 
-def _arrays(model: TabularMDP) -> dict[str, NDArray[Any]]:
+def model_arrays(model: TabularMDP) -> dict[str, NDArray[Any]]:
     """The start, and a step's outcomes as columns."""
     arrays: dict[str, NDArray[Any]] = {"start": model.start}
     for number, t in enumerate(model.steps):
@@ -170,14 +176,17 @@ def _arrays(model: TabularMDP) -> dict[str, NDArray[Any]]:
 _COLUMNS = ("state", "action", "next_state", "probability", "reward")
 
 
-def _read_model(about: dict[str, Any], folder: Path) -> TabularMDP:
+def read_model(about: dict[str, Any], folder: Path) -> TabularMDP:
     states, actions = (tuple(map(_read, about[key])) for key in ("states", "actions"))
-    with np.load(folder / "model.npz", allow_pickle=False) as stored:
-        start = stored["start"]
-        columns = [tuple(stored[f"{name}-{number}"] for name in _COLUMNS) for number in range(about["steps"])]
+    arrays = _read_arrays(folder / "model.npz")
+    start = arrays["start"]
+    columns = [
+        cast(Columns, tuple(arrays[f"{name}-{number}"] for name in _COLUMNS)) for number in range(about["steps"])
+    ]
     for _, action, *_ in columns:
+        action = np.asarray(action)
         if not (np.issubdtype(action.dtype, np.integer) and (action >= 0).all() and (action < len(actions)).all()):
-            raise ValueError(f"an action of its model is not among its {len(actions)}")
+            raise OcerlError(f"an action of its model is not among its {len(actions)}")
     return TabularMDP.from_indices(
         columns,
         states=states,

@@ -92,13 +92,18 @@ def _joined_steps(rules: Iterable[Rule]) -> Iterator[Bar]:
 
 
 def shown_states(model: TabularMDP, found: Sequence[Panel]) -> tuple[list[Label], int]:
-    """The states that get a row, in the model's order, and how many there are."""
-    weight: dict[Label, float] = {}
-    for bar in (bar for panel in found for bar in panel.bars):
-        weight[bar.state] = weight.get(bar.state, 0.0) + bar.probability
+    """The states that get a row, in the model's order, and how many there are; every panel has its say."""
     place = {label: index for index, label in enumerate(model.states)}
-    most_met = sorted(weight, key=lambda label: (-weight[label], place[label]))[:MOST_STATES]
-    return sorted(most_met, key=place.__getitem__), len(weight)
+    rank: dict[Label, int] = {}
+    for panel in found:
+        weight: dict[Label, float] = {}
+        for bar in panel.bars:
+            weight[bar.state] = weight.get(bar.state, 0.0) + bar.probability
+        most_met = sorted(sorted(weight, key=place.__getitem__), key=weight.__getitem__, reverse=True)
+        for number, label in enumerate(most_met):
+            rank[label] = min(number, rank.get(label, number))
+    chosen = sorted(sorted(rank, key=place.__getitem__), key=rank.__getitem__)[:MOST_STATES]
+    return sorted(chosen, key=place.__getitem__), len(rank)
 
 
 def draw_policy(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
@@ -85,11 +84,11 @@ def _range(
         cumulative = np.cumsum(returns.probabilities)
         ends = np.searchsorted(cumulative, [unseen, 1 - unseen]).clip(max=returns.values.size - 1)
         seen += returns.values[ends].tolist()
-    finite = [mark for pair in marks for mark in pair if math.isfinite(mark)]
-    span = max(*seen, *finite) - min(*seen, *finite) or 1.0
+    marked = [mark for pair in marks for mark in pair]
+    span = max(*seen, *marked) - min(*seen, *marked) or 1.0
     beside = (0.04 + (WIDEST_BAR / 2 * len(distributions) if bars else 0.0)) * span
     number = 0.18 * span
-    return min(min(seen) - beside, min(finite) - number), max(max(seen) + beside, max(finite) + number)
+    return min(min(seen) - beside, min(marked) - number), max(max(seen) + beside, max(marked) + number)
 
 
 def _rounding(distributions: Collection[ReturnDistribution]) -> str:
@@ -133,13 +132,10 @@ def _draw_marks(axes: Axes, marks: Mapping[str, tuple[float, float]], colours: M
     axes.set_title(f"◆ {risk}    ● mean", fontsize="small", color=GREY)
     for row, (label, (worth, mean)) in enumerate(marks.items()):
         colour = colours[label]
-        if math.isfinite(worth):
-            axes.plot([worth, mean], [row, row], color=colour, linewidth=1.2)
-            axes.plot(worth, row, "D", color=colour, markersize=6)
-            _write_beside(axes, worth, row, short(worth), -1)
-        else:
-            _write_beside(axes, mean, row, f"{risk}: {short(worth)}", -1)
+        axes.plot([worth, mean], [row, row], color=colour, linewidth=1.2)
+        axes.plot(worth, row, "D", color=colour, markersize=6)
         axes.plot(mean, row, "o", color=colour, markersize=6)
+        _write_beside(axes, worth, row, short(worth), -1)
         _write_beside(axes, mean, row, short(mean), 1)
     axes.set_ylim(len(marks) - 0.4, -0.6)
     axes.yaxis.set_major_locator(NullLocator())

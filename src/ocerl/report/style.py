@@ -58,10 +58,10 @@ def new_figure(width: float, height: float) -> Figure:
 def short(value: float) -> str:
     """A number for a label, in four digits.
 
-    >>> short(-1.31251), short(0.75), short(-float("inf"))
-    ('−1.313', '0.75', '−∞')
+    >>> short(-1.31251), short(0.75)
+    ('−1.313', '0.75')
     """
-    return f"{value:.4g}".replace("inf", "∞").replace("-", "−")
+    return f"{value:.4g}".replace("-", "−")
 
 
 def series_colours(count: int) -> list[str]:

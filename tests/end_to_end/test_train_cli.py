@@ -1,0 +1,125 @@
+"""`ocerl train` and `ocerl reproduce oce-table` as a user runs them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ocerl.cli import main
+from ocerl.gradient import StochasticBudgetPolicy
+from ocerl.planning import evaluate
+
+COMMAND = [sys.executable, "-m", "ocerl.cli"]
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    """The JSON of a command that succeeds and says nothing else."""
+    assert main([*words, "--json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return json.loads(printed.out)
+
+
+def test_train_prints_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "train", "paper", "--risk", "cvar:0.25", "--updates", "300", "--seeds", "3")
+    assert {"risk", "oracle", "seeds", "value_mean", "value_ci", "optimum", "seconds"} <= set(found)
+    assert [set(run) >= {"seed", "value", "budget", "curve"} for run in found["seeds"]] == [True] * 3
+    assert [run["value"] for run in found["seeds"]] == [0.75] * 3
+    assert found["optimum"] == 0.75
+
+
+def test_train_writes_what_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["train", "paper", "--risk", "mean-variance:2", "--updates", "300", "--out", str(tmp_path)]
+    assert main(words) == 0
+    assert "0.820312" in capsys.readouterr().out
+    policy = StochasticBudgetPolicy.load(tmp_path / "policy")
+    assert evaluate(policy.lattice.model, policy).certainty_equivalent("mean-variance:2") == 105 / 128
+    assert json.loads((tmp_path / "train.json").read_text())["settings"]["updates"] == 300
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--updates", "0"], "updates must be a whole number of at least 1, got 0"),
+        (["--seeds", "0"], "seeds must be a whole number of at least 1, got 0"),
+        (["--oracle", "dqn"], "invalid choice: 'dqn'"),
+        (["--oracle", "npg-exact", "--episodes", "9"], "npg-exact has no option episodes"),
+        (["--step-size", "-1"], "the step size must be a positive number, got -1"),
+        (["--exploration", "2"], "exploration must be a probability in [0, 1], got 2"),
+        (["--resume"], "has no checkpoint.npz to resume from"),
+        (["--risk", "cvar:2"], "tau must be a number with 0 < tau <= 1"),
+    ],
+)
+def test_bad_input_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], message: str
+) -> None:
+    out = tmp_path / "out"
+    assert main(["train", "paper", "--risk", "cvar:0.25", *words, "--out", str(out)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("ocerl: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+    assert not out.exists()
+
+
+@pytest.mark.slow
+def test_a_killed_command_resumes_to_the_same_bits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["train", "paper", "--risk", "cvar:0.25", "--updates", "200000", "--seeds", "2"]
+    killed = tmp_path / "killed"
+    with subprocess.Popen([*COMMAND, *words, "--out", str(killed)], stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 120
+        while not (killed / "checkpoint.npz").exists():
+            assert time.monotonic() < deadline
+            assert process.poll() is None, "it ended before there was a checkpoint"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    assert not (killed / "train.json").exists()
+    resumed = document(capsys, *words, "--out", str(killed), "--resume")
+    whole = document(capsys, *words)
+    resumed.pop("seconds")
+    whole.pop("seconds")
+    assert resumed == whole
+
+
+@pytest.mark.slow
+def test_the_table_of_oces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    began = time.monotonic()
+    found = document(capsys, "reproduce", "oce-table", "--out", str(tmp_path))
+    assert time.monotonic() - began < 120
+    optimum = {
+        "mean-variance:1": 273 / 256,
+        "mean-variance:2": 105 / 128,
+        "entropic:-1": 1.253721,
+        "entropic:-2": 0.906654,
+        "cvar:0.25": 0.75,
+        "cvar:0.5": 1.125,
+    }
+    markov = dict(zip(optimum, (0.953125, 0.5, 1.253721, 0.906654, 0.5, 1.0), strict=True))
+    rows = {row["risk"]: row for row in found["rows"]}
+    for risk, best in optimum.items():
+        row = rows[risk]
+        assert row["optimum"] == pytest.approx(best, abs=1e-6)
+        assert row["best_markov"] == pytest.approx(markov[risk], abs=1e-6)
+        assert row["markov_optimal"] is risk.startswith("entropic")
+        for algorithm in ("optimistic", "policy_optimization"):
+            values = row[algorithm]["values"]
+            assert len(values) == 10
+            assert row[algorithm]["mean"] == pytest.approx(best, abs=0.005)
+            assert min(values) >= best - 0.02
+            assert max(values) <= row["optimum"] + 1e-9
+    # The appendix's truncated form: other best Markov values, the same optima (at most the top is reached).
+    assert rows["monotone-mean-variance:1"]["best_markov"] == pytest.approx(1.0375)
+    assert rows["monotone-mean-variance:2"]["best_markov"] == pytest.approx(0.75)
+    with (tmp_path / "oce-table.csv").open(newline="") as file:
+        assert [row["risk"] for row in csv.DictReader(file)] == list(rows)
+    assert json.loads((tmp_path / "oce-table.json").read_text())["rows"] == found["rows"]
+    assert (tmp_path / "oce-table.png").read_bytes().startswith(b"\x89PNG")
