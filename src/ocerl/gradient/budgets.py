@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +107,9 @@ def _few_sums(lattice: Lattice) -> bool:
 
 
 def _finest(model: TabularMDP) -> float:
-    return FINEST * max(_span(model), *(float(np.ptp(step.reward)) for step in model.steps))
+    """A power of two, so that binary fractions stay exact."""
+    scale = max(_span(model), *(float(np.ptp(step.reward)) for step in model.steps))
+    return 2.0 ** ceil(log2(FINEST * scale))
 
 
 def _span(model: TabularMDP) -> float:

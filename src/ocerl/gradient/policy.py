@@ -141,11 +141,11 @@ class StochasticBudgetPolicy(Policy):
                 "tail": lattice.tail,
                 "tail_error": list(lattice.tail_error),
             },
-            "model": storage._describe(model),  # pyright: ignore[reportPrivateUsage]
+            "model": storage.describe_model(model),
         }
         arrays: dict[str, Any] = {**vars(self.layout), "probabilities": self.probabilities}
         np.savez_compressed(folder / "policy.npz", **arrays)
-        np.savez_compressed(folder / "model.npz", **_model_arrays(model))
+        np.savez_compressed(folder / "model.npz", **storage.model_arrays(model))
         (folder / "policy.json").write_text(json.dumps(about, indent=2) + "\n")
 
     @classmethod
@@ -158,7 +158,7 @@ class StochasticBudgetPolicy(Policy):
                 raise ValueError(f"kind {about['kind']}, format {about['format']}")
             with (folder / "policy.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
-            model = storage._read_model(about["model"], folder)  # pyright: ignore[reportPrivateUsage]
+            model = storage.read_model(about["model"], folder)
             grid = about["lattice"]
             tail_error = (float(grid["tail_error"][0]), float(grid["tail_error"][1]))
             lattice = Lattice(model, grid["unit"], grid["rounding"], grid["length"], grid["tail"], tail_error)
@@ -169,10 +169,6 @@ class StochasticBudgetPolicy(Policy):
             raise OcerlError(
                 f"{folder} does not hold a saved stochastic policy ({type(error).__name__}: {error})"
             ) from error
-
-
-def _model_arrays(model: TabularMDP) -> dict[str, Any]:
-    return storage._arrays(model)  # pyright: ignore[reportPrivateUsage]
 
 
 @_evaluate.register

@@ -57,7 +57,7 @@ class Exploration:
     optimum: float | None
     """OCE* by the planner, where the model is known."""
     exact: bool
-    """Whether values are exact evaluations on a known model."""
+    """Whether values are exact evaluations: of a known model, with rewards on a lattice."""
     settings: dict[str, Any]
     binning: tuple[float, float]
     """How far true returns can be below and above the ones that were counted; (0, 0) on a lattice."""
@@ -121,7 +121,7 @@ class Exploration:
     def __str__(self) -> str:
         interval = "" if self.value_ci is None else f" (95% interval {self.value_ci[0]:.6g} … {self.value_ci[1]:.6g})"
         known = "" if self.optimum is None else f"; the optimum is {self.optimum:.6g}"
-        judged = "exact" if self.exact else "estimated"
+        judged = "exact" if self.exact else "estimated" if self.optimum is None else "on binned rewards"
         return (
             f"{self.risk.name} of {self.model} over {self.horizon} steps, {self.oracle}, {self.rounds} rounds, "
             f"{len(self.runs)} seeds:\nlearned {self.value_mean:.6g}{interval}, {judged}{known}; "

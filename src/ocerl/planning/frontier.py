@@ -115,7 +115,7 @@ def frontier(
         uppers = values
     else:
         up = rounded_lattice(model, lattice.unit, "up")
-        above = saturating_budgets(Grid.of(up, threads), 0.0, neutral.slots, progress=progress)
+        above = saturating_budgets(Grid.of(up, threads), 0.0, neutral.slots, mean_weight=0.0, progress=progress)
         uppers = np.array([(above.budgets + above.values / tau).max() for tau in chosen]) + up.error[1]
     return Frontier(
         model=model,

@@ -36,7 +36,7 @@ from ocerl.risk import Entropic, Mean, Risk, Utility, parse_risk
 
 EXACT_TOLERANCE = 1e-9
 """An answer is called exact if nothing can beat it by more than this part of the return range."""
-GAP_TARGET = 2e-4
+GAP_TARGET = 5e-4
 """Without a resolution, rounding is refined until the certified interval is this part of the return range …"""
 WORK_LIMIT = 2e10
 """… or a pass would take more multiplications than this (some seconds on two cores)."""

@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ocerl.experiments.regret import RegretStudy
 from ocerl.optimistic import Exploration
-from ocerl.report.style import BLUE, GREY, VERMILION, new_figure, short, styled
+from ocerl.report.style import BLUE, GREY, VERMILION, new_figure, series_colours, short, styled
 
 
 def plot_regret(found: Exploration) -> Figure:
@@ -37,7 +38,7 @@ def plot_regret(found: Exploration) -> Figure:
 
 def _draw_values(axes: Axes, found: Exploration) -> None:
     rounds = found.runs[0].rounds
-    kind = "exact" if found.exact else "of the returns"
+    kind = "exact" if found.exact else "of the returns" if found.optimum is None else "on binned rewards"
     _draw_band(axes, rounds, np.stack([run.values for run in found.runs]), f"policy played ({kind})")
     if found.optimum is not None:
         axes.axhline(found.optimum, color=VERMILION, linestyle="--", label=f"optimum {short(found.optimum)}")
@@ -59,6 +60,31 @@ def _draw_regret(axes: Axes, found: Exploration, optimum: float) -> None:
     axes.set_xlabel("round")
     axes.set_ylabel("cumulative regret")
     axes.legend(loc="upper left")
+
+
+def plot_regret_study(study: RegretStudy) -> Figure:
+    """Draw the three parts of the study, each with both axes logarithmic; the legend has the fitted powers.
+
+    >>> from ocerl.experiments.regret import regret_study
+    >>> study = regret_study(rounds=100, seeds=2, sizes=(2, 4), worst_rounds=100, tails=(1 / 2, 1 / 4))
+    >>> [axes.get_xlabel() for axes in plot_regret_study(study).axes]
+    ['round K', 'states S or actions A', 'tail τ']
+    """
+    with styled():
+        figure = new_figure(13.0, 4.2)
+        parts = (study.in_rounds, study.in_size, study.in_tail)
+        names = ("round K", "states S or actions A", "tail τ")
+        for axes, part, name in zip(figure.subplots(1, 3), parts, names, strict=True):
+            for growth, colour in zip(part, series_colours(len(part)), strict=True):
+                marker = "" if name == "round K" else "o"
+                label = f"{growth.label}: {short(round(growth.power, 2))}"
+                axes.plot(growth.x, growth.regret, marker=marker, color=colour, label=label)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlabel(name)
+            axes.set_ylabel("cumulative OCE regret")
+            axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize="x-small")
+    return figure
 
 
 def _draw_band(axes: Axes, rounds: NDArray[np.int64], curves: NDArray[np.float64], label: str) -> None:
