@@ -11,8 +11,8 @@ Three doors lead to the same kind of answer, a policy that carries its budget wi
 value:
 
 - you have a model: `plan` finds the optimum exactly, or between certified bounds (Section 2.1);
-- you have a world to explore and no model: optimism (Section 3, Algorithm 1), in preparation;
-- you have a simulator or a Gymnasium environment: policy gradients (Section 4, Algorithm 2), in preparation.
+- you have a world to explore and no model: `explore`, by optimism (Section 3, Algorithm 1);
+- you have a simulator: `train_tabular`, by policy gradients (Section 4, Algorithm 2); deep learners are to come.
 
 Rewards are maximised, τ is the mass of the worst tail, and a bigger number is better, everywhere.
 
@@ -26,7 +26,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ocerl.errors import OcerlError
+    from ocerl.gradient import train_tabular
     from ocerl.mdp import TabularMDP, from_arrays, from_gymnasium, read_csv, write_csv, zoo
+    from ocerl.optimistic import explore
     from ocerl.planning import best_markov, evaluate, frontier, load_policy, plan
     from ocerl.risk import (
         CVaR,
@@ -60,6 +62,7 @@ __all__ = [
     "check_utility",
     "estimate",
     "evaluate",
+    "explore",
     "from_arrays",
     "from_gymnasium",
     "frontier",
@@ -67,6 +70,7 @@ __all__ = [
     "parse_risk",
     "plan",
     "read_csv",
+    "train_tabular",
     "write_csv",
     "zoo",
 ]
@@ -86,6 +90,7 @@ _HOME = {
     "check_utility": "ocerl.risk",
     "estimate": "ocerl.risk",
     "evaluate": "ocerl.planning",
+    "explore": "ocerl.optimistic",
     "from_arrays": "ocerl.mdp",
     "from_gymnasium": "ocerl.mdp",
     "frontier": "ocerl.planning",
@@ -93,6 +98,7 @@ _HOME = {
     "parse_risk": "ocerl.risk",
     "plan": "ocerl.planning",
     "read_csv": "ocerl.mdp",
+    "train_tabular": "ocerl.gradient",
     "write_csv": "ocerl.mdp",
     "zoo": "ocerl.mdp",
 }

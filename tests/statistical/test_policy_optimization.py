@@ -65,9 +65,9 @@ def test_the_betting_game() -> None:
         zoo.make("betting-game"),
         "cvar:0.25",
         seeds=2,
-        updates=80,
+        updates=120,
         episodes=100_000,
-        growth=1.2,
+        growth=1.1,
         exploration=0.3,
         budgets=41,
     )

@@ -238,7 +238,7 @@ def optimal_values(lattice: Lattice, risk: Risk, budgets: Floats) -> Floats:
     >>> from ocerl.mdp import zoo
     >>> lattice = learning_lattice(zoo.make("paper"))
     >>> optimal_values(lattice, parse_risk("cvar:0.25"), np.array([1.5, 2.0])).tolist()
-    [-0.75, -1.75]
+    [-0.75, -2.25]
     """
     grid = Grid.of(lattice, 1)
     position = np.array([grid.position(float(budget)) for budget in budgets])

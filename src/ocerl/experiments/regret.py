@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.mdp import TabularMDP, random_mdp
+from ocerl.mdp.tabular import Label
 from ocerl.optimistic import UcbViConfig, explore
 from ocerl.optimistic.result import mean_interval
 from ocerl.optimistic.runner import start
@@ -83,10 +84,10 @@ class RegretStudy:
 def regret_study(
     *,
     rounds: int = 20_000,
-    seeds: int = 10,
-    sizes: Sequence[int] = (2, 4, 8, 16),
-    worst_rounds: int = 100_000,
-    tails: Sequence[float] = (1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64),
+    seeds: int = 8,
+    sizes: Sequence[int] = (4, 8, 16, 32),
+    worst_rounds: int = 200_000,
+    tails: Sequence[float] = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32),
     progress: Progress | None = None,
 ) -> RegretStudy:
     """Run all three parts; every seed has random models of its own.
@@ -107,7 +108,7 @@ def regret_study(
     in_rounds = tuple(
         step(growth_in_rounds(shape, bonus, rounds=rounds, seeds=seeds)) for shape in shapes for bonus in BONUSES
     )
-    families = (
+    families: tuple[tuple[str, Bonus, list[Family], Sequence[float]], ...] = (
         ("S", "hoeffding", [Family(0.5, size, 2) for size in sizes], sizes),
         ("A", "hoeffding", [Family(0.5, 1, size) for size in sizes], sizes),
         *(("τ", bonus, [Family(tail, 1, 2) for tail in tails], tails) for bonus in BONUSES),
@@ -145,10 +146,14 @@ class Family:
         0.55
         """
         risks = [self.tail * (1 + gap) / 2] * (self.actions - 1) + [self.tail * (1 - gap) / 2]
-        choices = {number: [(1 - risk, "end", 1.0), (risk, "end", 0.0)] for number, risk in enumerate(risks)}
-        first = {0: [(1 / self.states, f"s{number}", 0.0) for number in range(self.states)]}
-        rest = {f"s{number}": choices for number in range(self.states)}
-        return TabularMDP.from_outcomes({"start": first, **rest}, horizon=2, name="two steps")
+        choices: dict[Label, list[tuple[float, Label, float]]] = {
+            number: [(1 - risk, "end", 1.0), (risk, "end", 0.0)] for number, risk in enumerate(risks)
+        }
+        table: dict[Label, dict[Label, list[tuple[float, Label, float]]]] = {
+            "start": {0: [(1 / self.states, f"s{number}", 0.0) for number in range(self.states)]},
+            **{f"s{number}": choices for number in range(self.states)},
+        }
+        return TabularMDP.from_outcomes(table, horizon=2, name="two steps")
 
     def regret(self, gap: float, bonus: Bonus, rounds: int, seed: int) -> float:
         """The gap for every time that another action than the best was taken."""

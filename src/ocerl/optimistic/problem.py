@@ -122,7 +122,7 @@ def learning_lattice(model: TabularMDP, resolution: float | None = None) -> Latt
 
 def _within_reach(model: TabularMDP) -> TabularMDP:
     reached = np.stack(model.reachable()[:-1])
-    masks = [reached.any(axis=0)] if model.stationary else list(reached)
+    masks: list[NDArray[np.bool_]] = [np.any(reached, axis=0)] if model.stationary else list(reached)
     steps: list[Transitions] = []
     for t, mask in zip(model.steps, masks, strict=True):
         met = mask[t.pair_state[t.outcome_pair]]
