@@ -16,8 +16,9 @@ from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP, zoo
 from ocerl.optimistic import explore
 from ocerl.optimistic.explore import schedule
-from ocerl.optimistic.result import SeedRun, mean_interval
+from ocerl.optimistic.result import SeedRun
 from ocerl.planning import BudgetPolicy, evaluate, load_policy
+from ocerl.risk import mean_interval
 
 PAPER = zoo.make("paper")
 

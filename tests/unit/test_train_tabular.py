@@ -11,9 +11,9 @@ import pytest
 
 from ocerl.errors import OcerlError
 from ocerl.gradient import StochasticBudgetPolicy, Training, train_tabular
-from ocerl.gradient.training import student_interval
 from ocerl.mdp import random_mdp, zoo
 from ocerl.planning import evaluate
+from ocerl.risk import mean_interval
 
 PAPER = zoo.make("paper")
 
@@ -97,10 +97,10 @@ def test_rounded_rewards_give_a_lower_value() -> None:
 
 def test_students_interval() -> None:
     # t(0.975, 2) = 4.302653; the deviation of 1, 2, 3 is 1.
-    interval = student_interval(np.array([1.0, 2.0, 3.0]))
+    interval = mean_interval(np.array([1.0, 2.0, 3.0]))
     assert interval is not None
     assert interval[1] - 2.0 == pytest.approx(4.302653 / np.sqrt(3))
-    assert student_interval(np.array([1.0])) is None
+    assert mean_interval(np.array([1.0])) is None
 
 
 @pytest.mark.parametrize(

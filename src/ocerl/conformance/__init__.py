@@ -1,5 +1,13 @@
 """Whether an oracle does what its definition asks for, measured on a known model: for our oracles and for yours."""
 
 from ocerl.conformance.optimism import OptimismReport, check_optimism, ucbvi_maker
+from ocerl.conformance.policy import PolicyReport, check_policy_optimization, table_policy_of
 
-__all__ = ["OptimismReport", "check_optimism", "ucbvi_maker"]
+__all__ = [
+    "OptimismReport",
+    "PolicyReport",
+    "check_optimism",
+    "check_policy_optimization",
+    "table_policy_of",
+    "ucbvi_maker",
+]

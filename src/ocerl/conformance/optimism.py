@@ -22,7 +22,6 @@ from ocerl.mdp import TabularMDP
 from ocerl.mdp.lattice import Lattice
 from ocerl.optimistic.meta import OptimisticOracle, optimism
 from ocerl.optimistic.problem import learning_lattice, problem_of_model
-from ocerl.optimistic.result import mean_interval
 from ocerl.optimistic.table import TablePolicy
 from ocerl.optimistic.ucbvi import UcbViConfig, init
 from ocerl.optimistic.worlds import TabularWorld, collect
@@ -30,7 +29,7 @@ from ocerl.planning import ReturnDistribution, evaluate
 from ocerl.planning.backward import backward
 from ocerl.planning.grid import Grid
 from ocerl.planning.policy import Policy
-from ocerl.risk import Risk, parse_risk
+from ocerl.risk import Risk, mean_interval, parse_risk
 
 Floats = NDArray[np.float64]
 Play = Callable[[Policy], Any]

@@ -112,12 +112,57 @@ def check_policy_optimization(
     if rounds < 4:
         raise OcerlError(f"the report compares halves of a run: it needs at least 4 rounds, got {rounds}")
     risk = parse_risk(risk)
-    budgets, optimum = oracle.budgets, plan(model, risk).upper
-    best = _optimal_values(model, risk, budgets)
-    low, high = model.return_range()
-    scale = float(np.mean(risk.utility(high - budgets) - risk.utility(low - budgets)))
-    value, error, oce = [np.empty((rounds + 1, len(seeds))) for _ in range(3)]
-    bound = np.empty((rounds + 1, len(seeds)))
+    budgets = oracle.budgets
+    seen = _measure(model, risk, oracle, policy_of, list(seeds), rounds, updates_per_round)
+    gap = _optimal_values(model, risk, budgets).mean() - seen.value
+    fall = np.maximum(0.0, seen.value[:-1] - seen.value[1:])
+    slack = seen.error.copy()
+    slack[:-1] = np.maximum(slack[:-1], fall)
+    scale = float(np.ptp(risk.utility(budgets[:, None] - budgets), axis=0).mean())
+    size, rounding = budgets.size, ROUNDING * max(scale, 1.0)
+    missed = (plan(model, risk).upper - seen.oce).sum(axis=0)
+
+    def late(measured: Floats) -> float:
+        return float(measured[rounds // 2 :].mean(axis=0).max()) / scale
+
+    return PolicyReport(
+        model=model.name,
+        risk=risk.name,
+        rounds=rounds,
+        tolerance=tolerance,
+        value_error=late(seen.error),
+        largest_fall=float(fall.max()) / scale,
+        late_fall=late(fall),
+        gap=late(gap),
+        exponent=max(_power(of_seed) for of_seed in gap.T),
+        bound_is_one=bool((seen.bound - seen.oce <= 2 * size * slack + rounding).all()),
+        bound_improves=bool((seen.bound[:-1] - seen.bound[1:] <= size * slack[:-1] + rounding).all()),
+        converges=bool((missed <= size * (gap + 2 * slack).sum(axis=0) + rounds * rounding).all()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Arrays `[rounds + 1, seeds]`."""
+
+    value: Floats
+    error: Floats
+    bound: Floats
+    oce: Floats
+
+
+def _measure(
+    model: TabularMDP,
+    risk: Risk,
+    oracle: PolicyOracle[State],
+    policy_of: PolicyOf,
+    seeds: list[int],
+    rounds: int,
+    updates_per_round: int,
+) -> _Measured:
+    """The true values of every round's policies, by evaluating each from every first budget."""
+    budgets = oracle.budgets
+    value, error, bound, oce = np.empty((4, rounds + 1, len(seeds)))
     updates = rounds * updates_per_round
     course = optimise_policies(oracle, oracle.init(seeds), updates=updates, every=updates_per_round)
     for number, (state, found) in enumerate(course):
@@ -131,25 +176,7 @@ def check_policy_optimization(
             error[number, run] = np.abs(true - estimate[run]).mean()
             bound[number, run] = (budgets + true).max()
             oce[number, run] = returns[int(found.chosen[run])].certainty_equivalent(risk)
-    gap, fall = best.mean() - value, np.maximum(0.0, value[:-1] - value[1:])
-    slack = error.copy()
-    slack[:-1] = np.maximum(slack[:-1], fall)
-    size, rounding = budgets.size, ROUNDING * max(scale, 1.0)
-    late = rounds // 2
-    return PolicyReport(
-        model=model.name,
-        risk=risk.name,
-        rounds=rounds,
-        tolerance=tolerance,
-        value_error=float(error[late:].mean(axis=0).max()) / scale,
-        largest_fall=float(fall.max()) / scale,
-        late_fall=float(fall[late:].mean(axis=0).max()) / scale,
-        gap=float(gap[late:].mean(axis=0).max()) / scale,
-        exponent=max(_power(gap[:, run]) for run in range(len(seeds))),
-        bound_is_one=bool((bound - oce <= 2 * size * slack + rounding).all()),
-        bound_improves=bool((bound[:-1] - bound[1:] <= size * slack[:-1] + rounding).all()),
-        converges=bool(((optimum - oce).sum(axis=0) <= size * (gap + 2 * slack).sum(axis=0) + rounds * rounding).all()),
-    )
+    return _Measured(value, error, bound, oce)
 
 
 def table_policy_of(graph: AugmentedGraph) -> PolicyOf:

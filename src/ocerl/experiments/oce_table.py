@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ocerl.gradient import train_tabular
-from ocerl.gradient.training import student_interval
 from ocerl.mdp import TabularMDP, zoo
 from ocerl.optimistic import explore
 from ocerl.planning import best_markov, plan
+from ocerl.risk import mean_interval
 
 ROUNDS = 20_000
 """Rounds of the optimistic algorithm."""
@@ -68,7 +68,7 @@ class Learned:
     @property
     def half_width(self) -> float:
         """Of the 95% interval of Student's t; 0 for a single seed."""
-        interval = student_interval(np.array(self.values))
+        interval = mean_interval(np.array(self.values))
         return (interval[1] - interval[0]) / 2 if interval else 0.0
 
     def to_dict(self) -> dict[str, Any]:

@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 from ocerl.mdp import TabularMDP, random_mdp
 from ocerl.mdp.tabular import Label
 from ocerl.optimistic import UcbViConfig, explore
-from ocerl.optimistic.result import mean_interval
 from ocerl.optimistic.runner import start
 from ocerl.optimistic.task import find_task
 from ocerl.planning.grid import Progress
-from ocerl.risk import CVaR
+from ocerl.risk import CVaR, mean_interval
 
 RISK = "cvar:0.25"
 STATES, ACTIONS, HORIZON = 4, 2, 3

@@ -145,7 +145,7 @@ class StochasticBudgetPolicy(Policy):
         }
         arrays: dict[str, Any] = {**vars(self.layout), "probabilities": self.probabilities}
         np.savez_compressed(folder / "policy.npz", **arrays)
-        np.savez_compressed(folder / "model.npz", **storage.model_arrays(model))
+        np.savez_compressed(folder / "model.npz", **storage.model_arrays(model))  # pyright: ignore[reportArgumentType]
         (folder / "policy.json").write_text(json.dumps(about, indent=2) + "\n")
 
     @classmethod

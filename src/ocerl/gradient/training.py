@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ocerl.gradient.policy import StochasticBudgetPolicy
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning.distribution import ReturnDistribution
-from ocerl.risk import Risk
+from ocerl.risk import Risk, mean_interval
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class Training:
     @property
     def value_interval(self) -> tuple[float, float] | None:
         """A 95% interval for the mean over seeds, by Student's t; None for a single seed."""
-        return student_interval(np.array([run.value for run in self.runs]))
+        return mean_interval(np.array([run.value for run in self.runs]))
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON form."""
@@ -120,21 +120,6 @@ class Training:
             f"mean {self.value_mean:.6g}{spread}, worst {worst:.6g}, best {self.best.value:.6g}\n"
             f"optimum {optimum}; first budget {self.best.budget:.6g} (best seed)"
         )
-
-
-def student_interval(values: Floats) -> tuple[float, float] | None:
-    """The 95% interval of Student's t for the mean.
-
-    >>> low, high = student_interval(np.array([0.0, 1.0]))  # 0.5 ± 12.706 · 0.5
-    >>> round(low, 3), round(high, 3)
-    (-5.853, 6.853)
-    """
-    if values.size < 2:
-        return None
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(values.size - 1, 0.975) * values.std(ddof=1) / np.sqrt(values.size))
-    return float(values.mean()) - half, float(values.mean()) + half
 
 
 def _curve(updates: NDArray[np.int64], values: Floats) -> list[list[float]]:

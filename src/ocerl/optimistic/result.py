@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.planning.policy import Policy
-from ocerl.risk import Risk
+from ocerl.risk import Risk, mean_interval
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -127,19 +126,3 @@ class Exploration:
             f"{len(self.runs)} seeds:\nlearned {self.value_mean:.6g}{interval}, {judged}{known}; "
             f"mean of the last tenth of the rounds {self.last_tenth_mean:.6g}"
         )
-
-
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
-    """The Student interval of a mean over seeds.
-
-    >>> mean_interval([1.0, 1.0, 1.0])
-    (1.0, 1.0)
-    """
-    from scipy.special import stdtrit  # SciPy is loaded only where it is used
-
-    n = len(values)
-    if n < 2:
-        return None
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(n)
-    reach = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
-    return mean - reach, mean + reach

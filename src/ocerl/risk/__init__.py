@@ -23,7 +23,7 @@ CertaintyEquivalent(value=0.75, budget=1.5, tolerance=0.0)
 
 from ocerl.risk._base import CertaintyEquivalent, Risk
 from ocerl.risk._conditions import Condition, UtilityReport, check_utility
-from ocerl.risk._estimate import Estimate, estimate
+from ocerl.risk._estimate import Estimate, estimate, mean_interval
 from ocerl.risk._named import CVaR, Entropic, Mean, MeanCVaR, MeanVariance, MonotoneMeanVariance
 from ocerl.risk._parse import parse_risk
 from ocerl.risk._utility import Utility
@@ -43,5 +43,6 @@ __all__ = [
     "UtilityReport",
     "check_utility",
     "estimate",
+    "mean_interval",
     "parse_risk",
 ]

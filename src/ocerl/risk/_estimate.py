@@ -131,3 +131,20 @@ def _ratio(difference: float, error: float) -> float:
     if error > 0:
         return difference / error
     return math.copysign(math.inf, difference) if difference else 0.0
+
+
+def mean_interval(values: npt.ArrayLike, confidence: float = 0.95) -> tuple[float, float] | None:
+    """Student's interval for a mean, say over seeds; None for fewer than two values.
+
+    >>> low, high = mean_interval([0.0, 1.0])  # 0.5 ± 12.706 · 0.5
+    >>> round(low, 3), round(high, 3)
+    (-5.853, 6.853)
+    """
+    from scipy.special import stdtrit
+
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.size < 2:
+        return None
+    mean = float(sample.mean())
+    half = float(stdtrit(sample.size - 1, (1 + confidence) / 2) * sample.std(ddof=1) / np.sqrt(sample.size))
+    return mean - half, mean + half
