@@ -141,7 +141,9 @@ def exact_lattice(model: TabularMDP) -> Lattice | None:
         if unit.denominator > 10**15:
             return None
     spacing = float(unit) or 1.0
-    if counted_range(model) / spacing > MOST_POINTS:
+    # What all steps could add up to is quickly known, and mostly settles it.
+    most = horizon * max(float(np.ptp(step.reward)) for step in model.steps)
+    if most / spacing > MOST_POINTS and counted_range(model) / spacing > MOST_POINTS:
         return None
     return Lattice(model, spacing, "exact", horizon)
 

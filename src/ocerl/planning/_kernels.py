@@ -57,17 +57,26 @@ def backup(
         best = out[s, begin : begin + n]
         slot = slots[s, offset : offset + n] if slots.size else unused[:n]
         from_ = low + offset - following_low
+        best[:] = -np.inf
+        slot[:] = 0
         for pair in range(pair_start[s], pair_start[s + 1]):
             i, end = outcome_start[pair], outcome_start[pair + 1]
+            number = pair - pair_start[s]
+            if end - i <= 5:
+                _choose(best, slot, number, i, end, probability, next_state, shift, following, from_)
+                continue
             total[:n] = 0.0
-            while end - i > 5:
+            while end - i >= 4:
                 _add(total[:n], i, probability, next_state, shift, following, from_)
                 i += 4
-            number = pair - pair_start[s]
-            if number == 0:
-                best[:] = -np.inf
-                slot[:] = 0
-            _choose(best, slot, number, total[:n], i, end, probability, next_state, shift, following, from_)
+            while i < end:
+                row = following[next_state[i], from_ + shift[i] : from_ + shift[i] + n]
+                for x in range(n):
+                    total[x] += probability[i] * row[x]
+                i += 1
+            for x in range(n):
+                slot[x] = number if total[x] > best[x] else slot[x]
+                best[x] = max(total[x], best[x])
         if offset == 0:
             for position in range(begin):
                 out[s, position] = best[0] - slope_left * (begin - position)
@@ -90,46 +99,45 @@ def _add(total, i, probability, next_state, shift, following, from_):
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, inline="always")
-def _choose(best, slot, number, total, i, end, probability, next_state, shift, following, from_):
-    """Add the last one to five outcomes and keep the action where it is better: one pass for both."""
-    n = total.size
-    left = end - i
+def _choose(best, slot, number, i, end, probability, next_state, shift, following, from_):
+    """Sum one to five outcomes and keep the action where it is better: one pass for both."""
+    n = best.size
     p0, b0 = probability[i], from_ + shift[i]
     r0 = following[next_state[i], b0 : b0 + n]
-    if left == 1:
+    if end - i == 1:
         for x in range(n):
-            q = total[x] + p0 * r0[x]
+            q = p0 * r0[x]
             slot[x] = number if q > best[x] else slot[x]
             best[x] = max(q, best[x])
         return
     p1, b1 = probability[i + 1], from_ + shift[i + 1]
     r1 = following[next_state[i + 1], b1 : b1 + n]
-    if left == 2:
+    if end - i == 2:
         for x in range(n):
-            q = total[x] + p0 * r0[x] + p1 * r1[x]
+            q = p0 * r0[x] + p1 * r1[x]
             slot[x] = number if q > best[x] else slot[x]
             best[x] = max(q, best[x])
         return
     p2, b2 = probability[i + 2], from_ + shift[i + 2]
     r2 = following[next_state[i + 2], b2 : b2 + n]
-    if left == 3:
+    if end - i == 3:
         for x in range(n):
-            q = total[x] + p0 * r0[x] + p1 * r1[x] + p2 * r2[x]
+            q = p0 * r0[x] + p1 * r1[x] + p2 * r2[x]
             slot[x] = number if q > best[x] else slot[x]
             best[x] = max(q, best[x])
         return
     p3, b3 = probability[i + 3], from_ + shift[i + 3]
     r3 = following[next_state[i + 3], b3 : b3 + n]
-    if left == 4:
+    if end - i == 4:
         for x in range(n):
-            q = total[x] + p0 * r0[x] + p1 * r1[x] + p2 * r2[x] + p3 * r3[x]
+            q = p0 * r0[x] + p1 * r1[x] + p2 * r2[x] + p3 * r3[x]
             slot[x] = number if q > best[x] else slot[x]
             best[x] = max(q, best[x])
         return
     p4, b4 = probability[i + 4], from_ + shift[i + 4]
     r4 = following[next_state[i + 4], b4 : b4 + n]
     for x in range(n):
-        q = total[x] + p0 * r0[x] + p1 * r1[x] + p2 * r2[x] + p3 * r3[x] + p4 * r4[x]
+        q = p0 * r0[x] + p1 * r1[x] + p2 * r2[x] + p3 * r3[x] + p4 * r4[x]
         slot[x] = number if q > best[x] else slot[x]
         best[x] = max(q, best[x])
 

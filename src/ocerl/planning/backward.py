@@ -139,8 +139,8 @@ class _Step:
         into = (out, int(windows.pad_low[step]), int(windows.padded_widths[step]), slots, low, high, *self.slopes)
         fixed = (states, *outcomes, following, int(windows.pad_low[step + 1]), *into)
         tasks = states.size * -(-width // _kernels.BLOCK)
-        pairs, sums, _, _, _ = outcomes
-        work = states.size * (sums.size / pairs.size) * float(outcomes[2].size / max(1, sums.size)) * width
+        pairs = outcomes[0]
+        work = states.size * (outcomes[2].size / pairs.size) * width
         if work < SINGLE_THREAD_WORK:
             _kernels.backup(*fixed, 0, tasks)
             return

@@ -144,20 +144,23 @@ def _solve(model: TabularMDP, options: _Options, resolution: float | None) -> tu
 
 
 def _solve_exact(lattice: Lattice, options: _Options) -> tuple[Solution, Certificate]:
-    solution = _solve_on(lattice, options)
-    low, high = Grid.of(lattice).return_range
-    scale = max(high - low, abs(low), abs(high), 1e-300)
-    exact = solution.upper - solution.value <= EXACT_TOLERANCE * scale
+    grid = Grid.of(lattice, options.threads)
+    solution = _solve_on(grid, options)
+    exact = solution.upper - solution.value <= EXACT_TOLERANCE * _scale(grid)
     upper = solution.value if exact else solution.upper
     return solution, Certificate(solution.value, solution.value, upper, exact=exact)
 
 
-def _solve_on(lattice: Lattice, options: _Options, among: BudgetRange | None = None) -> Solution:
+def _scale(grid: Grid) -> float:
+    low, high = grid.return_range
+    return max(high - low, abs(low), abs(high), 1e-300)
+
+
+def _solve_on(grid: Grid, options: _Options, among: BudgetRange | None = None) -> Solution:
     """The best policy on a lattice."""
-    grid, risk, outside = Grid.of(lattice, options.threads), options.risk, options.neutral.slots
+    risk, outside = options.risk, options.neutral.slots
     if risk.slopes is None:
-        low, high = grid.return_range
-        tolerance = EXACT_TOLERANCE * max(high - low, abs(low), abs(high), 1e-300) / 2
+        tolerance = EXACT_TOLERANCE * _scale(grid) / 2
         return solve_continuous(grid, risk, outside, tolerance=tolerance, progress=options.progress)
     steep, flat = risk.slopes
     found = saturating_budgets(
@@ -221,10 +224,10 @@ def _bracket(model: TabularMDP, options: _Options, unit: float, among: BudgetRan
     if not risk.monotone:
         return _bracket_nearest(model, options, unit)
     down, up = (rounded_lattice(model, unit, rounding) for rounding in ("down", "up"))
-    solution = _solve_on(down, options, among)
+    solution = _solve_on(Grid.of(down, options.threads), options, among)
     lower = guaranteed(solution.returns, risk, solution.policy.budget)
     if risk.slopes is None:
-        upper = _solve_on(up, options).upper + up.error[1]
+        upper = _solve_on(Grid.of(up, options.threads), options).upper + up.error[1]
         certificate = Certificate(lower, lower, max(upper, lower), exact=False)
         return _Bracket(solution, certificate, work=2 * _work(solution, options))
     grid = Grid.of(up, options.threads)
@@ -238,12 +241,13 @@ def _bracket(model: TabularMDP, options: _Options, unit: float, among: BudgetRan
 def _bracket_nearest(model: TabularMDP, options: _Options, unit: float) -> _Bracket:
     r"""Bound the change of :math:`b + E\,u(Z - b)` when every return moves by at most the lattice's error."""
     lattice = rounded_lattice(model, unit, "nearest")
-    solution = _solve_on(lattice, options)
+    grid = Grid.of(lattice, options.threads)
+    solution = _solve_on(grid, options)
     low, high = lattice.error
     utility: Callable[..., np.ndarray] = options.risk.utility
     lower = guaranteed(solution.returns, options.risk, solution.policy.budget)
     # The utility is concave: its steepest slopes are at the ends of the range it is used on.
-    span = Grid.of(lattice, options.threads).return_range
+    span = grid.return_range
     reach = span[1] - span[0] + max(-low, high)
     ends = np.array([-reach, reach])
     step = max(-low, high)
