@@ -287,3 +287,17 @@ def improve_markov(
                 best = worth
                 slots[s] = pair - pair_start[s]
                 out[s, :] = total
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def mean_backup(pair_start, outcome_start, probability, next_state, reward, weight, value, out, slots):
+    """One step of the risk-neutral Bellman equation, the reward counted with a weight."""
+    for s in range(value.size):
+        out[s] = -np.inf
+        for pair in range(pair_start[s], pair_start[s + 1]):
+            worth = 0.0
+            for i in range(outcome_start[pair], outcome_start[pair + 1]):
+                worth += probability[i] * (weight * reward[i] + value[next_state[i]])
+            if worth > out[s]:
+                out[s] = worth
+                slots[s] = pair - pair_start[s]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.mdp.transitions import Transitions
+from ocerl.planning import _kernels
 from ocerl.planning.policy import MarkovPolicy
 
 Aggregate = Callable[[Transitions, NDArray[np.float64]], NDArray[np.float64]]
@@ -23,10 +24,9 @@ def bellman(
     With `current`, in each step's own units instead: :math:`V_h(s) = \max_a \rho[r + \gamma V_{h+1}(s')]`.
     Returns the values of the first step's states and the greedy policy.
     """
-    horizon = model.require_horizon()
-    slots = np.zeros((horizon, model.n_states), dtype=np.min_scalar_type(_most_slots(model)))
+    slots = _no_slots(model)
     value = np.zeros(model.n_states)
-    for step in reversed(range(horizon)):
+    for step in reversed(range(slots.shape[0])):
         t = model.transitions(step)
         paid, ahead = (1.0, model.discount) if current else (model.discount**step, 1.0)
         worth = aggregate(t, paid * t.reward + ahead * value[t.next_state])
@@ -42,8 +42,14 @@ def risk_neutral(model: TabularMDP) -> tuple[float, MarkovPolicy]:
     >>> risk_neutral(zoo.make("paper"))[0]
     1.625
     """
-    value, policy = bellman(model, lambda t, worth: t.expected(worth))
-    return float(model.start @ value), policy
+    slots = _no_slots(model)
+    value, out = np.zeros((2, model.n_states))
+    for step in reversed(range(model.require_horizon())):
+        t = model.transitions(step)
+        outcomes = (t.pair_start, t.outcome_start, t.probability, t.next_state, t.reward)
+        _kernels.mean_backup(*outcomes, model.discount**step, value, out, slots[step])
+        value, out = out, value
+    return float(model.start @ value), MarkovPolicy(model, slots)
 
 
 def exponential(model: TabularMDP, beta: float) -> tuple[float, MarkovPolicy]:
@@ -70,5 +76,7 @@ def entropic_worth(t: Transitions, worth: NDArray[np.float64], beta: float) -> N
     return least + np.log1p(t.expected(np.expm1(beta * (worth - least[t.outcome_pair])))) / beta
 
 
-def _most_slots(model: TabularMDP) -> int:
-    return max(step.max_slots for step in model.steps)
+def _no_slots(model: TabularMDP) -> NDArray[np.unsignedinteger]:
+    """A table for every step and state, in the smallest type that holds a slot."""
+    kind = np.min_scalar_type(max(step.max_slots for step in model.steps))
+    return np.zeros((model.require_horizon(), model.n_states), dtype=kind)
