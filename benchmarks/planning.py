@@ -229,9 +229,8 @@ def main() -> None:
         run = measure("ours", 100_000, 10, 5, 20, precision, times=1)
         share = run["bandwidth"] / machine["read"]
         print(f"S=100,000 {precision}: {run['seconds']:.1f} s (building {run['built']:.1f} s), ", end="")
-        print(
-            f"{run['bytes'] / 2**30:.1f} GiB, the pass reads {run['bandwidth'] / 1e9:.0f} GB/s, {share:.0%} of the machine's"
-        )
+        print(f"{run['bytes'] / 2**30:.1f} GiB, ", end="")
+        print(f"the pass reads {run['bandwidth'] / 1e9:.0f} GB/s, {share:.0%} of the machine's")
     for precision, peak in (("float64", "gemm64"), ("float32", "gemm32")):
         run = measure("dense", 1000, 10, 20, precision)
         print(f"S=1,000 A=10 H=20 dense, {precision}: {run['seconds']:.2f} s, ", end="")
