@@ -97,6 +97,20 @@ def test_a_run_in_an_environment_is_resumed_to_the_same_bits(tmp_path: Path) -> 
     assert resumed.runs[0].value == whole.runs[0].value
 
 
+def test_seeds_that_share_an_environment_are_apart() -> None:
+    both = slots(seeds=[1, 2])
+    for run, seed in zip(both.runs, (1, 2), strict=True):
+        alone = slots(seeds=[seed]).runs[0]
+        assert run.values.tolist() == alone.values.tolist()
+    assert both.runs[0].values.tolist() != both.runs[1].values.tolist()
+
+
+def test_more_memory_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ocerl.optimistic.rows.available_memory", lambda: 100_000)
+    with pytest.raises(OcerlError, match=r"need 0\.[0-9] GiB, 0\.0 GiB are free: give a coarser resolution"):
+        explore(PAPER, "mean-variance:1", rounds=10, first_budgets=100_000)
+
+
 class Lines(Slots):
     """An environment whose observations are points."""
 

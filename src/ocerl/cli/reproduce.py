@@ -1,4 +1,4 @@
-"""`ocerl reproduce markov-table | oce-table`: the paper's results, computed again."""
+"""`ocerl reproduce markov-table | oce-table | regret`: the paper's results, computed again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,19 @@ def add_to(commands: Any) -> None:
     for name, run, text in (
         ("markov-table", markov_table, "three policies' CVaR, and how far Markov policies fall short"),
         ("oce-table", oce_table, "both meta-algorithms against the best Markov policy, for six OCEs"),
+        ("regret", regret, "how UCB-VI's regret grows with rounds, states, actions and the tail (some minutes)"),
     ):
         result = results.add_parser(name, help=text, description=text)
         _shared.add_output_options(result)
         result.set_defaults(run=run)
-        if name == "oce-table":
-            result.add_argument("--seeds", type=int, default=10, metavar="N", help="runs (default 10)")
+        if name != "markov-table":
+            runs = 10 if name == "oce-table" else 8
+            result.add_argument("--seeds", type=_runs, default=runs, metavar="N", help=f"runs (default {runs})")
+        if name == "regret":
+            result.add_argument("--rounds", type=_runs, default=20_000, metavar="K", help="rounds (default 20000)")
+            result.add_argument(
+                "--worst-rounds", type=_runs, default=200_000, metavar="K", help="rounds on hard models"
+            )
 
 
 def markov_table(options: argparse.Namespace) -> None:
@@ -116,6 +123,32 @@ def oce_table(options: argparse.Namespace) -> None:
     )
     print("the monotone mean-variances are the paper's appendix's; its table reports the plain ones")
     _say_where(options)
+
+
+def regret(options: argparse.Namespace) -> None:
+    """The study of how regret grows."""
+    from ocerl.experiments.regret import regret_study
+
+    with _shared.progress_bar("the regret of UCB-VI") as progress:
+        found = regret_study(
+            rounds=options.rounds, seeds=options.seeds, worst_rounds=options.worst_rounds, progress=progress
+        )
+    if options.out:
+        from ocerl.report import plot_regret_study, save_figure
+
+        _shared.write_json(options.out / "regret.json", found.to_dict())
+        save_figure(plot_regret_study(found), options.out / "regret")
+    if options.json:
+        _shared.print_json(found.to_dict())
+        return
+    print(found)
+    _say_where(options)
+
+
+def _runs(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text}")
+    return int(text)
 
 
 def _yes(holds: bool) -> str:

@@ -150,10 +150,7 @@ def _run_all(
     runners: list[Runner], config: UcbViConfig, resume: bool, threads: int | None, progress: Progress | None
 ) -> list[SeedRun]:
     """All seeds, several at a time where nothing is shared between them; when one fails, all are saved and stop."""
-    if resume:
-        for runner in runners:
-            runner.resume()
-    done, lock, stop = sum(runner.played for runner in runners), threading.Lock(), threading.Event()
+    done, lock, stop = 0, threading.Lock(), threading.Event()
 
     def report(rounds: int) -> None:
         nonlocal done
@@ -165,6 +162,9 @@ def _run_all(
                 progress(done, config.rounds * len(runners))
 
     def one(runner: Runner) -> SeedRun:
+        if resume:
+            runner.resume()
+            report(runner.played)
         return runner.run(schedule(config.rounds), config.rounds, report)
 
     if runners[0].task.environment is not None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ocerl.errors import OcerlError
 from ocerl.optimistic._kernels import Rows, Values
 from ocerl.optimistic.problem import Problem
+from ocerl.planning.memory import available_memory
 from ocerl.risk import Risk
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,13 @@ class BudgetRows:
         """Values to plan into, with the pay-off at the end and in the states that end the episode."""
         problem, rows = self.problem, self.arrays
         shape = (problem.horizon + 1, problem.n_states)
+        needed = shape[0] * shape[1] * int(8 * (1 + pessimistic) * rows.pad_width.max() + 2 * rows.width.max())
+        if needed > (free := available_memory()):
+            raise OcerlError(
+                f"{int(rows.width.max()):,} budgets of unit {problem.unit:g} over {problem.n_states:,} states and "
+                f"{problem.horizon} steps need {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free: give a "
+                "coarser resolution or a shorter horizon"
+            )
         upper = np.zeros((*shape, int(rows.pad_width.max())))
         for step in range(problem.horizon + 1):
             ends = problem.terminal if step < problem.horizon else np.ones(problem.n_states, dtype=np.bool_)

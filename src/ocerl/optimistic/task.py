@@ -79,7 +79,10 @@ def _load(text: str, horizon: int | None) -> TabularMDP | gymnasium.Env[Any, Any
 
     if text not in gymnasium.registry:
         return load_model(text, horizon=horizon)
-    environment = gymnasium.make(text)
+    try:
+        environment = gymnasium.make(text)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise OcerlError(f"Gymnasium cannot make {text!r}: {error}") from None
     return load_model(text, horizon=horizon) if hasattr(environment.unwrapped, "P") else environment
 
 

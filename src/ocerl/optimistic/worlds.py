@@ -123,15 +123,19 @@ class GymnasiumWorld:
         self.n_actions = discrete_size(environment.action_space, "action", self.name)
         self._state_start = int(getattr(environment.observation_space, "start", 0))
         self._action_start = int(getattr(environment.action_space, "start", 0))
-        # The seed is given once: episodes go on with the environment's own random numbers.
-        environment.reset(seed=seed)
+        self._seed: int | None = seed
 
     @property
     def random(self) -> np.random.Generator:
         """The environment's random numbers."""
+        # The seed is given once, and not before it is this world's turn: seeds may share an environment.
+        if self._seed is not None:
+            self.environment.reset(seed=self._seed)
+            self._seed = None
         return self.environment.unwrapped.np_random
 
     def reset(self) -> int:
+        assert self.random is not None
         observation, _ = self.environment.reset()
         self._step = 0
         return int(observation) - self._state_start

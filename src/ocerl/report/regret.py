@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 
 from ocerl.experiments.regret import RegretStudy
@@ -81,7 +82,17 @@ def plot_regret_study(study: RegretStudy) -> Figure:
                 axes.plot(growth.x, growth.regret, marker=marker, color=colour, label=label)
             axes.set_xscale("log")
             axes.set_yscale("log")
+            if name != "round K":  # a few points, each with its number
+                at = part[0].x
+                axes.set_xticks(at, labels=[short(x) for x in at])
+                axes.xaxis.set_minor_locator(NullLocator())
+                axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                axes.yaxis.set_major_formatter("{x:g}")
+                axes.yaxis.set_minor_locator(NullLocator())
             axes.set_xlabel(name)
+            if name != "round K":
+                axes.set_xticks(part[0].x, [short(x) for x in part[0].x])
+                axes.minorticks_off()
             axes.set_ylabel("cumulative OCE regret")
             axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize="x-small")
     return figure
