@@ -143,6 +143,7 @@ def _choose(best, slot, number, i, end, probability, next_state, shift, followin
 
 
 SMALLEST_MASS = 1e-200
+SMALLEST_SINGLE = 1e-30
 """Less probability is dropped: it is nothing, and subnormal numbers are a hundred times slower."""
 
 
@@ -170,10 +171,11 @@ def forward(
     table does not cover, the action is `outside[s]`. Positions with the same action are moved together, as one
     slice.
     """
+    smallest = SMALLEST_MASS if mass.itemsize == 8 else SMALLEST_SINGLE
     for s in states:
         row = mass[s, first:last]
         for c in range(row.size):
-            row[c] = row[c] if row[c] > SMALLEST_MASS else 0.0
+            row[c] = row[c] if row[c] > smallest else row.dtype.type(0.0)
         table = slots[s] if slots.size else slots.ravel()
         begin = mass_low + first - low
         c = 0

@@ -71,12 +71,12 @@ def forward_markov(grid: Grid, policy: MarkovPolicy) -> ReturnDistribution:
     return _distribution(grid, 0, _last(_markov_flow(grid, policy)))
 
 
-def markov_masses(grid: Grid, policy: MarkovPolicy) -> list[NDArray[np.float64]]:
+def markov_masses(grid: Grid, policy: MarkovPolicy) -> list[NDArray[np.floating]]:
     """For each step, and at the end, the mass on every state and position under a Markov policy."""
     return [mass.copy() for mass in _markov_flow(grid, policy)]
 
 
-def _markov_flow(grid: Grid, policy: MarkovPolicy) -> Iterator[NDArray[np.float64]]:
+def _markov_flow(grid: Grid, policy: MarkovPolicy) -> Iterator[NDArray[np.floating]]:
     low = np.zeros(grid.length, dtype=np.int64)
     if policy.choice is not None:
         return flow(grid, 0, mixed_moves(grid, 0, [choice[:, None] for choice in policy.choice], low))
@@ -90,10 +90,11 @@ def forward(
     tables: Sequence[NDArray[np.integer]],
     low: NDArray[np.int64],
     outside: NDArray[np.integer],
+    dtype: type[np.floating] = np.float64,
 ) -> ReturnDistribution:
     """Move the mass from the start through the tables of slots; `outside` serves where a table does not reach."""
     moves = fixed_moves(grid, first_position, tables, low, outside)
-    return _distribution(grid, first_position, _last(flow(grid, first_position, moves)))
+    return _distribution(grid, first_position, _last(flow(grid, first_position, moves, dtype)))
 
 
 def forward_mixed(
@@ -104,7 +105,7 @@ def forward_mixed(
     return _distribution(grid, first_position, _last(flow(grid, first_position, moves)))
 
 
-Move = Callable[[int, NDArray[np.float64], NDArray[np.float64]], None]
+Move = Callable[[int, NDArray[np.floating], NDArray[np.floating]], None]
 """Adds the mass of a step, moved on, to an array for the next; columns are those of the padded windows."""
 
 
@@ -117,7 +118,7 @@ def fixed_moves(
 ) -> Move:
     windows = grid.earned_windows(first_position, first_position)
 
-    def move(step: int, mass: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    def move(step: int, mass: NDArray[np.floating], out: NDArray[np.floating]) -> None:
         columns, out_low = _columns(windows, step), int(windows.pad_low[step + 1])
         policy = tables[step], int(low[step]), outside[step]
         _kernels.forward(*_fields(grid, step), mass, *columns, out, out_low, *policy)
@@ -128,7 +129,7 @@ def fixed_moves(
 def mixed_moves(grid: Grid, first_position: int, choice: Sequence[NDArray[np.float64]], low: NDArray[np.int64]) -> Move:
     windows = grid.earned_windows(first_position, first_position)
 
-    def move(step: int, mass: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    def move(step: int, mass: NDArray[np.floating], out: NDArray[np.floating]) -> None:
         columns, out_low = _columns(windows, step), int(windows.pad_low[step + 1])
         _kernels.forward_mixed(*_fields(grid, step), mass, *columns, out, out_low, choice[step], int(low[step]))
 
@@ -150,14 +151,16 @@ def _columns(windows: Windows, step: int) -> tuple[int, int, int]:
     return int(windows.pad_low[step]), first, first + int(windows.widths[step])
 
 
-def flow(grid: Grid, first_position: int, move: Move) -> Iterator[NDArray[np.float64]]:
+def flow(
+    grid: Grid, first_position: int, move: Move, dtype: type[np.floating] = np.float64
+) -> Iterator[NDArray[np.floating]]:
     """The mass at each step and at the end, as views of two buffers that take turns.
 
     Fresh arrays for every step would cost more in page faults than the arithmetic does.
     """
     windows = grid.earned_windows(first_position, first_position)
-    check_memory(grid, windows, tables=False)
-    mass, out = np.zeros((2, grid.n_states, int(windows.padded_widths.max())))
+    check_memory(grid, windows, dtype, tables=False)
+    mass, out = np.zeros((2, grid.n_states, int(windows.padded_widths.max())), dtype=dtype)
     _, first, last = _columns(windows, 0)
     mass[:, first] = grid.lattice.model.start
     yield mass[:, first:last]
@@ -169,12 +172,12 @@ def flow(grid: Grid, first_position: int, move: Move) -> Iterator[NDArray[np.flo
         yield mass[:, first:last]
 
 
-def _last(masses: Iterator[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _last(masses: Iterator[NDArray[np.floating]]) -> NDArray[np.floating]:
     return deque(masses, maxlen=1)[0]
 
 
-def _distribution(grid: Grid, first_position: int, mass: NDArray[np.float64]) -> ReturnDistribution:
-    total = mass.sum(axis=0)
+def _distribution(grid: Grid, first_position: int, mass: NDArray[np.floating]) -> ReturnDistribution:
+    total = mass.sum(axis=0, dtype=np.float64)
     met = np.flatnonzero(total > 0)
     windows = grid.earned_windows(first_position, first_position)
     earned = met + int(windows.low[-1]) - first_position

@@ -81,10 +81,13 @@ def saturating_budgets(
     return FirstBudgets(budgets, values, policy, mean_weight)
 
 
-def best_of(found: FirstBudgets, grid: Grid, risk: Risk, *, rounding: float = 0.0) -> Solution:
+def best_of(
+    found: FirstBudgets, grid: Grid, risk: Risk, *, rounding: float = 0.0, dtype: type[np.floating] = np.float64
+) -> Solution:
     """Choose the first budget for a risk whose utility has two slopes, the left one scaling the values.
 
-    `rounding` is how far float arithmetic can have moved a value; it is added to the upper bound.
+    `rounding` is how far float arithmetic can have moved a value: the bound is raised by it, and in single precision
+    (`dtype`) the policy's own value is lowered by it.
     """
     assert risk.slopes is not None
     weight = risk.slopes[0]
@@ -93,8 +96,8 @@ def best_of(found: FirstBudgets, grid: Grid, risk: Risk, *, rounding: float = 0.
     best = int(np.argmax(objective))
     position = found.policy.first_position + best
     policy = found.policy.from_budget(position, float(found.budgets[best]))
-    returns = forward(grid, position, policy.tables, policy.low, policy.outside)
-    value = returns.certainty_equivalent(risk)
+    returns = forward(grid, position, policy.tables, policy.low, policy.outside, dtype)
+    value = returns.certainty_equivalent(risk) - rounding
     # The mean's part of the objective is at least its weight times the least return.
     upper = float(objective[best]) - mean_weight * grid.return_range[0] + rounding
     return Solution(policy, returns, value, max(upper, value))

@@ -173,7 +173,7 @@ def _solve_on(grid: Grid, options: _Options, among: BudgetRange | None = None) -
         dtype=options.dtype,
         progress=options.progress,
     )
-    return best_of(found, grid, risk, rounding=_rounding_error(grid, options))
+    return best_of(found, grid, risk, rounding=_rounding_error(grid, options), dtype=options.dtype)
 
 
 def _rounding_error(grid: Grid, options: _Options) -> float:
@@ -184,7 +184,7 @@ def _rounding_error(grid: Grid, options: _Options) -> float:
     low, high = grid.return_range
     largest = max(options.risk.slopes) * (high - low)
     outcomes = max(int(np.diff(step.outcome_start).max()) for step in grid.lattice.model.steps)
-    return grid.length * (outcomes + 2) * float(np.finfo(np.float32).eps) * largest
+    return grid.length * (outcomes + 2) * float(np.finfo(np.float32).eps) / 2 * largest
 
 
 def _refine(model: TabularMDP, options: _Options) -> tuple[Solution, Certificate]:
@@ -225,7 +225,7 @@ def _bracket(model: TabularMDP, options: _Options, unit: float, among: BudgetRan
         return _bracket_nearest(model, options, unit)
     down, up = (rounded_lattice(model, unit, rounding) for rounding in ("down", "up"))
     solution = _solve_on(Grid.of(down, options.threads), options, among)
-    lower = guaranteed(solution.returns, risk, solution.policy.budget)
+    lower = min(solution.value, guaranteed(solution.returns, risk, solution.policy.budget))
     if risk.slopes is None:
         upper = _solve_on(Grid.of(up, options.threads), options).upper + up.error[1]
         certificate = Certificate(lower, lower, max(upper, lower), exact=False)

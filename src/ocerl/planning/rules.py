@@ -75,7 +75,9 @@ def _budget_rules(
         slot = policy.slots(step, state, position)
         earned = lattice.origins[:step].sum() + lattice.unit * (position - first)
         budget = policy.budget - earned
-        yield from _rules(lattice.model, step, state, slot, (budget, budget), mirrored[state, column], choices_only)
+        yield from _rules(
+            lattice.model, step, state, slot, (budget, budget), mirrored[state, column].astype(np.float64), choices_only
+        )
 
 
 def _markov_rules(
