@@ -22,6 +22,8 @@ from ocerl.planning.grid import Grid, Progress, Windows
 SINGLE_THREAD_WORK = 200_000
 """Below this many multiplications a step is not worth a second thread."""
 
+STARTS_AT_ONCE = 1 << 14
+
 Tables = list[NDArray[np.unsignedinteger]]
 
 
@@ -55,10 +57,15 @@ def backward(
             following, out = out, following
             if progress:
                 progress(grid.length - step, grid.length)
-    started = grid.states[0]
+    started, start = grid.states[0], grid.lattice.model.start
     offset = int(windows.low[0] - windows.pad_low[0])
-    rows = following[started, offset : offset + int(windows.widths[0])].astype(np.float64)
-    return grid.lattice.model.start[started] @ rows
+    columns = slice(offset, offset + int(windows.widths[0]))
+    total = np.zeros(columns.stop - columns.start)
+    for first in range(0, started.size, STARTS_AT_ONCE):
+        # In parts: a copy of all rows could be as large as the rows themselves.
+        part = started[first : first + STARTS_AT_ONCE]
+        total += start[part] @ following[part, columns].astype(np.float64)
+    return total
 
 
 @dataclass(frozen=True, eq=False)
