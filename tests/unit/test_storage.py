@@ -234,3 +234,13 @@ def test_damaged_probabilities_are_refused(damage: Callable[[Path], None], tmp_p
 def test_no_policy_there(name: str, tmp_path: Path) -> None:
     with pytest.raises(OcerlError, match=r"does not hold a saved policy.*policy\.json"):
         load_policy(tmp_path / name)
+
+
+def test_a_policy_is_not_evaluated_on_another_model() -> None:
+    """Positions are counted from the model's own rewards: on others they would mean something else."""
+    paper = zoo.make("paper")
+    policy = plan(paper, "cvar:0.25").policy
+    assert evaluate(paper.with_(start="s1"), policy).certainty_equivalent("cvar:0.25") == 0.75
+    for other in (paper.with_(horizon=3), zoo.make("chow")):
+        with pytest.raises(OcerlError, match="another model"):
+            evaluate(other, policy)

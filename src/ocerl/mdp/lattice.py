@@ -95,8 +95,16 @@ class Lattice:
         return low, high
 
     def on(self, model: TabularMDP) -> Lattice:
-        """The same lattice for a model with the same rewards, say from another start."""
-        return self if model is self.model else replace(self, model=model)
+        """The same lattice for a model with the same rewards, say from another start or read from a file again."""
+        if model is self.model:
+            return self
+        moved = replace(self, model=model)
+        same = (model.n_states, model.horizon) == (self.model.n_states, self.model.horizon)
+        if not (same and np.array_equal(moved.origins, self.origins)):
+            raise OcerlError(
+                "the policy belongs to another model: its states, horizon or rewards differ from this one's"
+            )
+        return moved
 
     def _weight(self, step: int) -> float:
         return self.model.discount**step
