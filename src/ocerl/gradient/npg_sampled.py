@@ -27,7 +27,7 @@ from ocerl.errors import OcerlError
 from ocerl.gradient import _kernels
 from ocerl.gradient.graph import AugmentedGraph
 from ocerl.gradient.npg import check_step_size, step_sizes
-from ocerl.gradient.tables import for_each_seed, node_values, random_words, values
+from ocerl.gradient.tables import for_each_seed, node_values, own_copies, random_words, values, write_back
 
 Floats = NDArray[np.float64]
 
@@ -100,6 +100,8 @@ class SampledNPG:
         )
 
         def work(seed: int) -> None:
+            written = (new.logits, new.counts, new.start_counts, new.random)
+            logits, counts, start_counts, random = own_copies(written, seed)
             _kernels.improve_from_samples(
                 graph.rows,
                 graph.layout,
@@ -108,12 +110,13 @@ class SampledNPG:
                 steps,
                 self.exploration,
                 self.episodes,
-                new.logits[seed],
-                new.counts[seed],
-                new.start_counts[seed],
-                new.random[seed],
+                logits,
+                counts,
+                start_counts,
+                random,
                 node_values(graph),
             )
+            write_back(written, (logits, counts, start_counts, random), seed)
 
         for_each_seed(work, len(new.logits))
         return new

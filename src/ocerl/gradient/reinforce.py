@@ -25,7 +25,7 @@ from ocerl.gradient import _kernels
 from ocerl.gradient.graph import AugmentedGraph
 from ocerl.gradient.npg import check_step_size
 from ocerl.gradient.npg_sampled import check_episodes
-from ocerl.gradient.tables import for_each_seed, random_words
+from ocerl.gradient.tables import for_each_seed, own_copies, random_words, write_back
 
 Floats = NDArray[np.float64]
 
@@ -95,6 +95,8 @@ class Reinforce:
         )
 
         def work(seed: int) -> None:
+            written = (new.logits, new.baseline, new.visits, new.random)
+            logits, baseline, visits, random = own_copies(written, seed)
             _kernels.reinforce(
                 graph.rows,
                 graph.layout,
@@ -104,12 +106,13 @@ class Reinforce:
                 self.barrier * graph.span,
                 self.episodes,
                 times,
-                new.logits[seed],
-                new.baseline[seed],
-                new.visits[seed],
-                new.random[seed],
+                logits,
+                baseline,
+                visits,
+                random,
                 graph.payoff,
             )
+            write_back(written, (logits, baseline, visits, random), seed)
 
         for_each_seed(work, len(new.logits))
         return new

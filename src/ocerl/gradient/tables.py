@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,17 @@ def for_each_seed(work: Callable[[int], None], seeds: int) -> None:
         return
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, range(seeds)))
+
+
+def own_copies(arrays: Sequence[NDArray[Any]], seed: int) -> list[NDArray[Any]]:
+    """A seed's rows, away from those of other seeds: threads that write to one cache line wait for each other."""
+    return [array[seed].copy() for array in arrays]
+
+
+def write_back(arrays: Sequence[NDArray[Any]], rows: Sequence[NDArray[Any]], seed: int) -> None:
+    """Put a seed's rows back."""
+    for array, row in zip(arrays, rows, strict=True):
+        array[seed] = row
 
 
 def values(
