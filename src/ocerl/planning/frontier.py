@@ -15,7 +15,7 @@ from ocerl.mdp.lattice import exact_lattice, rounded_lattice
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning.certificate import guaranteed
 from ocerl.planning.distribution import ReturnDistribution
-from ocerl.planning.first_budget import MEAN_WEIGHT, best_of, saturating_budgets
+from ocerl.planning.first_budget import MEAN_WEIGHT, best_of, saturating_budgets, upper_bounds
 from ocerl.planning.grid import Grid, Progress
 from ocerl.planning.memory import check_resolution
 from ocerl.planning.neutral import risk_neutral
@@ -115,8 +115,8 @@ def frontier(
         uppers = values
     else:
         up = rounded_lattice(model, lattice.unit, "up")
-        above = saturating_budgets(Grid.of(up, threads), 0.0, neutral.slots, mean_weight=0.0, progress=progress)
-        uppers = np.array([(above.budgets + above.values / tau).max() for tau in chosen]) + up.error[1]
+        budgets, bounds = upper_bounds(Grid.of(up, threads), CVaR(1.0), progress=progress)
+        uppers = np.array([(budgets + (bounds - budgets) / tau).max() for tau in chosen]) + up.error[1]
     return Frontier(
         model=model,
         levels=chosen,
