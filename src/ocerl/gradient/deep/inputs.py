@@ -1,0 +1,200 @@
+r"""What the networks see of :math:`(s, b)` and the time: numbers for the observation, hats for time and budget.
+
+**Hats.** A number `x` is shown as its weights in the piecewise linear interpolation between fixed knots, at most two
+of which are above 0. At a knot this is one-hot, so for discrete returns whose budgets are the knots it *is* the
+paper's one-hot encoding (Appendix C); between knots it is its smooth form. The number itself is shown as well, scaled.
+
+**Time** is part of the state (Pardo et al., 2018): a static risk has a true horizon.
+
+**Observations.** Vectors are normalised by the mean and deviation of all that has been seen (bounds say little: a
+number that stays near 0 within its bounds would not be seen); what is discrete becomes one-hot; of dictionaries and
+tuples all parts are taken; images go through a convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ocerl.envs import AugmentedObservation
+from ocerl.errors import OcerlError
+
+MOST_NORMALISED = 10.0
+
+
+class Features(NamedTuple):
+    """What the networks take in; any leading axes."""
+
+    numbers: jax.Array
+    """Observation and time."""
+    budget: jax.Array
+    images: tuple[jax.Array, ...]
+
+
+class Moments(NamedTuple):
+    """The running mean and variance of the observation's numbers."""
+
+    number: jax.Array
+    mean: jax.Array
+    variance: jax.Array
+
+    def including(self, numbers: jax.Array) -> Moments:
+        """With a batch more, by the parallel form of the variance (Chan et al.)."""
+        new = numbers.reshape(-1, numbers.shape[-1])
+        count = self.number + new.shape[0]
+        shift = new.mean(axis=0) - self.mean
+        share = new.shape[0] / count
+        variance = (1 - share) * self.variance + share * new.var(axis=0) + share * (1 - share) * shift**2
+        return Moments(count, self.mean + share * shift, variance)
+
+
+def hats(x: jax.Array, knots: jax.Array) -> jax.Array:
+    """The weights of `x` in the piecewise linear interpolation between increasing knots; constant beyond them.
+
+    >>> hats(jnp.array([0.0, 0.25, 5.0]), jnp.array([0.0, 1.0, 3.0])).tolist()
+    [[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.0, 0.0, 1.0]]
+    """
+    x = jnp.clip(x, knots[0], knots[-1])[..., None]
+    gap = jnp.diff(knots)
+    rising = jnp.concatenate([jnp.ones_like(x), (x - knots[:-1]) / gap], axis=-1)
+    falling = jnp.concatenate([(knots[1:] - x) / gap, jnp.ones_like(x)], axis=-1)
+    return jnp.clip(jnp.minimum(rising, falling), 0.0, 1.0)
+
+
+@final
+class Inputs(eqx.Module):
+    """From an observation to features.
+
+    >>> inputs = Inputs.of(spaces.Discrete(3), horizon=2, knots=np.array([0.0, 0.5, 1.0]))
+    >>> seen = AugmentedObservation(jnp.array(1), jnp.array(0), jnp.array(0.5))
+    >>> features = inputs(seen, inputs.no_moments())
+    >>> features.numbers.tolist(), features.budget.tolist()
+    ([0.0, 1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0])
+    """
+
+    space: Any = eqx.field(static=True)
+    normalised: tuple[bool, ...] = eqx.field(static=True)
+    """Which numbers of the observation are normalised by running moments."""
+    time_knots: tuple[float, ...] = eqx.field(static=True)
+    budget_knots: jax.Array
+    hide_budget: bool = eqx.field(static=True)
+
+    @classmethod
+    def of(
+        cls,
+        space: Any,
+        *,
+        horizon: int,
+        knots: NDArray[np.floating],
+        hide_budget: bool = False,
+        time_knots: int = 16,
+    ) -> Inputs:
+        time = np.linspace(0, max(horizon - 1, 1), min(max(horizon, 2), time_knots))
+        mask = [bool(one) for leaf in _leaves(space) if not _is_image(leaf) for one in _normalised(leaf)]
+        return cls(space, tuple(mask), tuple(time.tolist()), jnp.asarray(knots, dtype=jnp.float32), hide_budget)
+
+    @property
+    def image_shapes(self) -> tuple[tuple[int, int, int], ...]:
+        return tuple(leaf.shape for leaf in _leaves(self.space) if _is_image(leaf))
+
+    @property
+    def size(self) -> int:
+        """How many numbers a network takes in, images aside."""
+        return len(self.normalised) + len(self.time_knots) + self.budget_knots.size + 1
+
+    @property
+    def any_normalised(self) -> bool:
+        return any(self.normalised)
+
+    def no_moments(self) -> Moments:
+        """The moments before anything has been seen."""
+        size = len(self.normalised)
+        return Moments(jnp.float32(0.0), jnp.zeros(size), jnp.ones(size))
+
+    def vector(self, observation: Any) -> jax.Array:
+        """The observation's numbers, images left out, before they are normalised."""
+        parts = [_numbers(leaf, part) for leaf, part in _pairs(self.space, observation) if not _is_image(leaf)]
+        return jnp.concatenate(parts, axis=-1) if parts else jnp.zeros((*self._lead(observation), 0))
+
+    def __call__(self, seen: AugmentedObservation, moments: Moments) -> Features:
+        vector = self.vector(seen.observation)
+        if self.any_normalised:
+            deviation = jnp.sqrt(moments.variance) + 1e-6
+            scaled = jnp.clip((vector - moments.mean) / deviation, -MOST_NORMALISED, MOST_NORMALISED)
+            vector = jnp.where(jnp.array(self.normalised), scaled, vector)
+        images = (part for leaf, part in _pairs(self.space, seen.observation) if _is_image(leaf))
+        time = hats(seen.step.astype(jnp.float32), jnp.asarray(self.time_knots))
+        numbers = jnp.concatenate([vector, time], axis=-1)
+        return Features(numbers, self._budget(seen.budget), tuple(_image(part) for part in images))
+
+    def _budget(self, budget: jax.Array) -> jax.Array:
+        low, high = self.budget_knots[0], self.budget_knots[-1]
+        scaled = (2 * budget - low - high) / (high - low)
+        shown = jnp.concatenate([hats(budget, self.budget_knots), jnp.clip(scaled, -5.0, 5.0)[..., None]], axis=-1)
+        return jnp.zeros_like(shown) if self.hide_budget else shown
+
+    def _lead(self, observation: Any) -> tuple[int, ...]:
+        leaf, part = next(_pairs(self.space, observation))
+        return part.shape[: part.ndim - len(leaf.shape)]
+
+
+def _leaves(space: Any) -> list[Any]:
+    """The simple spaces that a space consists of."""
+    if isinstance(space, spaces.Dict):
+        return [leaf for part in space.spaces.values() for leaf in _leaves(part)]
+    if isinstance(space, spaces.Tuple):
+        return [leaf for part in space.spaces for leaf in _leaves(part)]
+    known = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)
+    if not isinstance(space, known):
+        raise OcerlError(
+            f"observations must be made of Box, Discrete, MultiBinary and MultiDiscrete spaces, got {space}"
+        )
+    return [space]
+
+
+def _pairs(space: Any, observation: Any) -> Any:
+    """The simple spaces, each with its part of an observation."""
+    if isinstance(space, spaces.Dict):
+        assert isinstance(observation, Mapping)
+        for name, part in space.spaces.items():
+            yield from _pairs(part, observation[name])
+    elif isinstance(space, spaces.Tuple):
+        for part, value in zip(space.spaces, observation, strict=True):
+            yield from _pairs(part, value)
+    else:
+        yield space, jnp.asarray(observation)
+
+
+def _is_image(space: Any) -> bool:
+    return isinstance(space, spaces.Box) and len(space.shape) == 3
+
+
+def _normalised(space: Any) -> NDArray[np.bool_]:
+    if isinstance(space, spaces.Discrete):
+        return np.zeros(int(space.n), dtype=np.bool_)
+    if isinstance(space, spaces.MultiDiscrete):
+        return np.zeros(int(space.nvec.sum()), dtype=np.bool_)
+    return np.full(int(np.prod(space.shape)), isinstance(space, spaces.Box))
+
+
+def _numbers(space: Any, part: jax.Array) -> jax.Array:
+    if isinstance(space, spaces.Discrete):
+        return jax.nn.one_hot(part - int(space.start), int(space.n))
+    if isinstance(space, spaces.MultiDiscrete):
+        digits = part.reshape(*part.shape[: part.ndim - space.nvec.ndim], -1)
+        return jnp.concatenate(
+            [jax.nn.one_hot(digits[..., i], int(n)) for i, n in enumerate(space.nvec.ravel())], axis=-1
+        )
+    lead = part.shape[: part.ndim - len(space.shape)]
+    return part.reshape(*lead, -1).astype(jnp.float32)
+
+
+def _image(part: jax.Array) -> jax.Array:
+    return part.astype(jnp.float32) / 255.0 - 0.5 if part.dtype == jnp.uint8 else part.astype(jnp.float32)
