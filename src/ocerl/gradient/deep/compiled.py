@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from numpy.typing import NDArray
 
-from ocerl.envs import AugmentedEnvironment, AugmentedObservation, AugmentedState
+from ocerl.envs import AugmentedEnvironment, AugmentedObservation, AugmentedState, sample_returns
 from ocerl.gradient.deep.config import DeepConfig
+from ocerl.gradient.deep.driver import Greedy, Report, Task, all_finite, first_broken
 from ocerl.gradient.deep.inputs import Inputs
-from ocerl.gradient.deep.learner import Batch, LearnerState, Metrics, update
+from ocerl.gradient.deep.learner import Batch, LearnerState, update
 
 
 class RunState(NamedTuple):
@@ -34,18 +37,6 @@ class Problem(eqx.Module):
     """The pay-off that the critic counts as 1."""
     reward_unit: jax.Array
     """The same for the reward, whose small weight prefers the better mean."""
-
-
-class Report(NamedTuple):
-    """What an update tells of itself."""
-
-    metrics: Metrics
-    payoff: jax.Array
-    """The mean pay-off of a step."""
-    broken: jax.Array
-    """Step and environment of the first reward that is not finite; -1 where there is none."""
-    finite: jax.Array
-    """Whether all weights are finite after the update."""
 
 
 def begin(problem: Problem, config: DeepConfig, learner: LearnerState, key: jax.Array) -> RunState:
@@ -88,11 +79,8 @@ def train_once(problem: Problem, config: DeepConfig, state: RunState) -> tuple[R
     """Play a batch and learn from it."""
     state, batch, rewards = play(problem, config, state)
     learner, metrics = update(state.learner, batch, config)
-    bad = ~jnp.isfinite(rewards)
-    first = jnp.where(bad.any(), jnp.argmax(bad.ravel()), -1)
-    weights = jax.tree.leaves(eqx.filter(learner.agent, eqx.is_inexact_array))
-    finite = jnp.stack([jnp.isfinite(weight).all() for weight in weights]).all()
-    return state._replace(learner=learner), Report(metrics, batch.payoff.mean(), first, finite)
+    report = Report(metrics, batch.payoff.mean(), first_broken(rewards), all_finite(learner.agent))
+    return state._replace(learner=learner), report
 
 
 @eqx.filter_jit
@@ -114,3 +102,42 @@ def advance(fixed: tuple[Problem, DeepConfig, int], state: RunState, times: jax.
         return state, jax.tree.map(lambda all_, one: all_.at[number].set(one), reports, report)
 
     return lax.fori_loop(0, times, body, (state, blank))
+
+
+ROOM = 64
+"""So many updates at most in one call."""
+
+
+@final
+class CompiledDriver:
+    """Environments written in JAX: seeds side by side, playing and learning in one compiled loop."""
+
+    def __init__(self, task: Task, problem: Problem, config: DeepConfig) -> None:
+        self.task = task
+        self.problem = problem
+        self.config = config
+
+    def begin(self, learners: LearnerState, seed: int) -> RunState:
+        """New episodes for learners with a leading axis of seeds."""
+        keys = jax.random.split(jax.random.key(seed), learners.updates.shape[0])
+        return eqx.filter_vmap(partial(begin, self.problem, self.config))(learners, keys)
+
+    def advance(self, state: RunState, updates: int) -> tuple[RunState, Report]:
+        """So many updates (at most `ROOM`) of every seed; reports `[updates, seeds]`."""
+        state, reports = advance((self.problem, self.config, ROOM), state, jnp.int32(updates))
+        return state, jax.tree.map(lambda x: x[:updates], reports)
+
+    def returns(self, policy: Greedy, budgets: NDArray[np.floating], episodes: int, seed: int) -> NDArray[np.float64]:
+        """The returns of fresh episodes of a policy from each of some first budgets, `[budgets, episodes]`.
+
+        All budgets meet the same chance: what differs between them is the policy.
+        """
+        key = jax.random.key(seed)
+        return np.asarray(_returns(self.problem.environment, policy, key, episodes, jnp.asarray(budgets)), np.float64)
+
+
+@eqx.filter_jit
+def _returns(
+    environment: AugmentedEnvironment[Any], policy: Greedy, key: jax.Array, episodes: int, budgets: jax.Array
+) -> jax.Array:
+    return lax.map(lambda budget: sample_returns(environment, policy, key, episodes, budget), budgets)

@@ -19,8 +19,8 @@ class DeepConfig:
 
     >>> DeepConfig(oracle="reinforce").passes
     1
-    >>> DeepConfig(rollout=7, environments=3).batch
-    21
+    >>> DeepConfig(rollout=7, environments=4).batch
+    28
     """
 
     oracle: Oracle = "ppo-forward"
