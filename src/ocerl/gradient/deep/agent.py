@@ -71,7 +71,7 @@ class Agent(eqx.Module):
         # A small last layer: the first policy is uniform, whatever it sees.
         self.actor = Network(actor_key, inputs, hidden, actions.outputs, last_scale=0.01)
         self.critic = Network(critic_key, inputs, hidden, actions.n if critic == "q" else 1, last_scale=1.0)
-        self.free = jnp.full(actions.n, -0.5) if not isinstance(actions, Softmax) else jnp.zeros(0)
+        self.free = jnp.full(actions.n, -0.5, jnp.float32) if not isinstance(actions, Softmax) else jnp.zeros(0)
         self.actions = actions
         self.kind = critic
         self.hidden = tuple(hidden)

@@ -133,6 +133,15 @@ class CompiledDriver:
         state, reports = advance((self.problem, self.config, ROOM), state, jnp.int32(updates))
         return state, jax.tree.map(lambda x: x[:updates], reports)
 
+    def inputs_of(self, state: RunState) -> Inputs:
+        """What the networks see: the same for all seeds."""
+        seeds = state.learner.updates.shape[0]
+        return jax.tree.map(lambda x: jnp.broadcast_to(x, (seeds, *x.shape)), self.problem.inputs)
+
+    def ranges_of(self, state: RunState) -> NDArray[np.float64]:
+        """The range of first budgets: the same for all seeds."""
+        return np.tile(self.config.first_budget or self.task.budget_range, (state.learner.updates.shape[0], 1))
+
     def returns(self, policy: Greedy, budgets: NDArray[np.floating], episodes: int, seed: int) -> NDArray[np.float64]:
         """The returns of fresh episodes of a policy from each of some first budgets, `[budgets, episodes]`.
 

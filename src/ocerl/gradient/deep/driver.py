@@ -30,6 +30,8 @@ class Task:
     """The finite range that first budgets are drawn from."""
     return_support: NDArray[Any] | None = None
     """All possible returns, where they are few."""
+    guessed: bool = False
+    """The range is a guess, to be widened when there are returns beyond it."""
 
 
 class Report(NamedTuple):
@@ -77,6 +79,14 @@ class Driver(Protocol):
 
     def advance(self, state: Any, updates: int) -> tuple[Any, Report]:
         """So many updates of every seed; reports `[updates, seeds]`."""
+        ...
+
+    def inputs_of(self, state: Any) -> Inputs:
+        """What the networks of a state see, with a leading axis of seeds: a driver may move the budget's knots."""
+        ...
+
+    def ranges_of(self, state: Any) -> NDArray[np.float64]:
+        """The ranges that first budgets are drawn from, `[seeds, 2]`."""
         ...
 
     def returns(self, policy: Greedy, budgets: NDArray[np.floating], episodes: int, seed: int) -> NDArray[np.float64]:

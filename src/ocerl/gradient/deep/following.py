@@ -1,0 +1,88 @@
+r"""First budgets whose range is a guess, and follows the returns that training meets.
+
+A Gymnasium environment does not tell its returns. The first guess comes from episodes of random actions, widened;
+a trained policy may earn far more. So **whenever a batch has returns beyond an end of the range, the range is doubled
+towards that side**, once in a batch: a single freak return costs a factor of 2, and lasting ones are caught up with
+in a few batches, as doubling is fast. The range never shrinks.
+
+The knots at which the networks see a budget follow: they are even over the range and zero, where the utility has its
+kink and where budgets are at the end of an episode. New knots give the inputs a new meaning, and a network that knows
+nothing of it would forget what it learned. But as a piecewise linear function of the budget enters the first layer
+linearly, the same function on other knots has weights
+
+.. math:: w'_j = \sum_k \mathrm{hat}_k(x'_j)\, w_k,
+
+which `carried` puts in their place. What was learned is kept, and beyond the old ends it goes on as it was there.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ocerl.gradient.deep.agent import Agent, Network
+from ocerl.gradient.deep.inputs import Inputs, hats
+from ocerl.gradient.deep.networks import Dense
+
+Range = tuple[float, float]
+
+
+def guessed_range(returns: NDArray[np.floating]) -> Range:
+    """The range of some returns, widened on both sides by half its span, or by something positive.
+
+    >>> guessed_range(np.array([1.0, 3.0])), guessed_range(np.array([-200.0])), guessed_range(np.array([0.0]))
+    ((0.0, 4.0), (-300.0, -100.0), (-0.5, 0.5))
+    """
+    finite = returns[np.isfinite(returns)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    more = (high - low) / 2 or abs(high) / 2 or 0.5
+    return low - more, high + more
+
+
+def followed(budgets: Range, returns: NDArray[np.floating]) -> Range:
+    """The range, doubled towards a side beyond which there are returns.
+
+    >>> followed((0.0, 4.0), np.array([1.0, 4.0])), followed((0.0, 4.0), np.array([-1.0, 99.0]))
+    ((0.0, 4.0), (-4.0, 8.0))
+    """
+    low, high = budgets
+    span = high - low
+    below, above = bool((returns < low).any()), bool((returns > high).any())
+    return low - span * below, high + span * above
+
+
+def knots_over(budgets: Range, number: int) -> NDArray[np.float64]:
+    """Knots even over a range and zero.
+
+    >>> knots_over((-3.0, -1.0), 4).tolist()
+    [-3.0, -2.0, -1.0, 0.0]
+    """
+    return np.linspace(min(budgets[0], 0.0), max(budgets[1], 0.0), max(number, 2))
+
+
+def carried(agent: Agent, inputs: Inputs, knots: NDArray[np.floating]) -> tuple[Agent, Inputs]:
+    """An agent and its inputs on other knots, with the same answers (as far as these knots can tell them)."""
+    new = jnp.asarray(knots, dtype=inputs.budget_knots.dtype)
+    if not inputs.hide_budget:
+        layers = lambda agent: [first_layer(network) for network in (agent.actor, agent.critic)]  # noqa: E731
+        agent = eqx.tree_at(layers, agent, [_on_knots(layer, inputs, new) for layer in layers(agent)])
+    return agent, eqx.tree_at(lambda inputs: inputs.budget_knots, inputs, new)
+
+
+def first_layer(network: Network) -> Dense:
+    """The layer that takes in the features."""
+    return network.body.hidden[0] if network.body.hidden else network.body.last
+
+
+def _on_knots(layer: Dense, inputs: Inputs, new: jnp.ndarray) -> Dense:
+    old = inputs.budget_knots
+    begin = len(inputs.normalised) + len(inputs.time_knots)
+    end = begin + old.size
+    # The number beside the hats is scaled to [-1, 1] over the knots: old = stretch · new + shift.
+    stretch = (new[-1] - new[0]) / (old[-1] - old[0])
+    shift = (new[-1] + new[0] - old[-1] - old[0]) / (old[-1] - old[0])
+    number = layer.weight[end]
+    weight = layer.weight.at[begin:end].set(hats(new, old) @ layer.weight[begin:end]).at[end].set(stretch * number)
+    return eqx.tree_at(lambda layer: (layer.weight, layer.bias), layer, (weight, layer.bias + shift * number))
