@@ -18,23 +18,20 @@ from ocerl.gradient.graph import AugmentedGraph, augmented_graph
 from ocerl.gradient.meta import Round, optimise_policies
 from ocerl.gradient.npg import ExactNPG, ExactNPGState
 from ocerl.gradient.npg_sampled import SampledNPG, SampledNPGState
+from ocerl.gradient.optimum import optimum
 from ocerl.gradient.policy import StochasticBudgetPolicy
 from ocerl.gradient.reinforce import Reinforce, ReinforceState
 from ocerl.gradient.tables import ExactJudge, probabilities
 from ocerl.gradient.training import SeedResult, Training
-from ocerl.mdp.lattice import exact_lattice
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning.evaluate import evaluate
 from ocerl.planning.grid import Progress
-from ocerl.planning.plan import plan
 from ocerl.risk import Risk, parse_risk
 
 RECORDS = 100
 """How often, evenly over a run, its policies are judged and recorded."""
 CHECKPOINT_SECONDS = 2.0
 """A checkpoint is written at the first record after an update, and then at most so often."""
-OPTIMUM_POINTS = 1000
-"""Where rewards have no common lattice, the optimum beside the result is bracketed on so many returns."""
 
 TabularState = ExactNPGState | SampledNPGState | ReinforceState
 
@@ -120,7 +117,7 @@ def train_tabular(
         values=history["value"],
         lower_bounds=history["lower_bound"],
         estimated_bounds=history["estimated_bound"],
-        optimum=_optimum(model, risk),
+        optimum=optimum(model, risk),
         seconds=time.perf_counter() - began,
     )
 
@@ -209,11 +206,3 @@ def _results(
             )
         )
     return tuple(results)
-
-
-def _optimum(model: TabularMDP, risk: Risk) -> tuple[float, float]:
-    """The planner's bounds on OCE*."""
-    low, high = model.return_range()
-    exact = exact_lattice(model) is not None
-    best = plan(model, risk, resolution=None if exact else (high - low) / OPTIMUM_POINTS)
-    return best.lower, best.upper

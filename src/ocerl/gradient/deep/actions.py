@@ -33,6 +33,8 @@ class Softmax(eqx.Module):
     1
     """
 
+    continuous = False
+
     n: int = eqx.field(static=True)
     first: int = eqx.field(static=True, default=0)
 
@@ -88,6 +90,8 @@ class Gaussian(eqx.Module):
     >>> box.to_environment(jnp.array([0.5])).tolist(), box.to_environment(jnp.array([7.0])).tolist()
     ([2.5], [4.0])
     """
+
+    continuous = True
 
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)

@@ -120,6 +120,8 @@ class CompiledDriver:
 
     def __init__(self, task: Task, problem: Problem, config: DeepConfig) -> None:
         self.task = task
+        self.inputs = problem.inputs
+        self.room = ROOM
         self.problem = problem
         self.config = config
 
@@ -132,6 +134,14 @@ class CompiledDriver:
         """So many updates (at most `ROOM`) of every seed; reports `[updates, seeds]`."""
         state, reports = advance((self.problem, self.config, ROOM), state, jnp.int32(updates))
         return state, jax.tree.map(lambda x: x[:updates], reports)
+
+    def kept(self, state: RunState) -> RunState:
+        """What is written to disk of a state: all of it, so that a run goes on to the same bits."""
+        return state
+
+    def resumed(self, kept: RunState, seed: int) -> RunState:
+        """The state to go on from."""
+        return kept
 
     def inputs_of(self, state: RunState) -> Inputs:
         """What the networks see: the same for all seeds."""

@@ -73,12 +73,30 @@ class Driver(Protocol):
     @property
     def task(self) -> Task: ...
 
+    @property
+    def inputs(self) -> Inputs:
+        """What the networks see at the beginning."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """So many updates at most in one call of `advance`."""
+        ...
+
     def begin(self, learners: LearnerState, seed: int) -> Any:
         """A `RunState`: new episodes for learners with a leading axis of seeds."""
         ...
 
     def advance(self, state: Any, updates: int) -> tuple[Any, Report]:
         """So many updates of every seed; reports `[updates, seeds]`."""
+        ...
+
+    def kept(self, state: Any) -> Any:
+        """What of a state is written to disk: a tree of arrays."""
+        ...
+
+    def resumed(self, kept: Any, seed: int) -> Any:
+        """A state to go on from; `seed` is for what could not be kept."""
         ...
 
     def inputs_of(self, state: Any) -> Inputs:

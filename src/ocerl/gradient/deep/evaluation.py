@@ -11,26 +11,27 @@ tail may differ in their mean. All first budgets whose value is within one stand
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.gradient.deep.driver import Driver, Greedy
-from ocerl.risk import Estimate, Risk, estimate
+from ocerl.risk import Risk
 
 Floats = NDArray[np.float64]
 
-CANDIDATES = 65
-"""First budgets that are tried: even over the range, and as many again where returns lie dense."""
-MOST_STEPS = 4_000_000
-"""The first choice plays about so many steps …"""
-FEWEST_EPISODES, MOST_EPISODES = 512, 4096
-"""… within these numbers of episodes from each candidate."""
-FINALISTS = 8
-FINAL_EPISODES = 4
-"""The second choice is among so many finalists, on so many times the episodes."""
+
+class Effort(NamedTuple):
+    """How many episodes an assessment plays."""
+
+    candidates: int
+    """First budgets that are tried: so many even over the range, and as many again where returns lie dense."""
+    episodes: int
+    """From each of them."""
+    finalists: int
+    final_episodes: int
+    """From each finalist."""
 
 
 class Sample(NamedTuple):
@@ -55,43 +56,26 @@ class Sample(NamedTuple):
         return int(means.argmax())
 
 
-@dataclass(frozen=True, eq=False)
-class Assessment:
-    """A policy's first budget for a risk, and what it is worth on fresh episodes."""
-
-    budget: float
-    estimate: Estimate
-    returns: Floats
-    """Of the fresh episodes."""
-
-    @property
-    def mean(self) -> float:
-        return float(self.returns.mean())
-
-
-def survey(driver: Driver, policy: Greedy, seed: int) -> Sample:
-    """Returns from candidate first budgets over the whole range, dense where the policy's returns are."""
-    task = driver.task
-    if task.return_support is not None and task.return_support.size <= CANDIDATES:
-        candidates = np.asarray(task.return_support, dtype=np.float64)
+def survey(driver: Driver, policy: Greedy, budget_range: tuple[float, float], effort: Effort, seed: int) -> Sample:
+    """Returns from candidate first budgets over a range, dense where the policy's returns are."""
+    support = driver.task.return_support
+    if support is not None and support.size <= 2 * effort.candidates:
+        candidates = np.asarray(support, dtype=np.float64)
     else:
-        even = np.linspace(*task.budget_range, CANDIDATES)
-        first = driver.returns(policy, even[:: CANDIDATES // 8], FEWEST_EPISODES, seed)
-        dense = np.quantile(first, (np.arange(CANDIDATES) + 0.5) / CANDIDATES)
-        candidates = np.unique(np.concatenate([even, np.clip(dense, *task.budget_range)]))
-    episodes = int(np.clip(MOST_STEPS / (candidates.size * task.horizon), FEWEST_EPISODES, MOST_EPISODES))
-    return Sample(candidates, driver.returns(policy, candidates, episodes, seed + 1))
+        even = np.linspace(*budget_range, effort.candidates)
+        first = driver.returns(policy, even[:: max(1, effort.candidates // 8)], effort.episodes // 4, seed)
+        dense = np.quantile(first, (np.arange(effort.candidates) + 0.5) / effort.candidates)
+        candidates = np.unique(np.concatenate([even, np.clip(dense, *budget_range)]))
+    return Sample(candidates, driver.returns(policy, candidates, effort.episodes, seed + 1))
 
 
-def assess(driver: Driver, policy: Greedy, risk: Risk, sample: Sample, *, episodes: int, seed: int) -> Assessment:
-    """Choose the first budget for a risk from a survey, and estimate its value on fresh episodes."""
+def choose(driver: Driver, policy: Greedy, risk: Risk, sample: Sample, effort: Effort, seed: int) -> float:
+    """The first budget for a risk: the best, on new episodes, of the best candidates of a survey."""
     values, _ = sample.values(risk)
-    finalists = np.sort(np.argsort(values)[-FINALISTS:])
-    again = FINAL_EPISODES * sample.returns.shape[1]
-    final = Sample(sample.budgets[finalists], driver.returns(policy, sample.budgets[finalists], again, seed))
-    budget = final.budgets[final.best(risk)]
-    returns = driver.returns(policy, np.array([budget]), episodes, seed + 1)[0]
-    return Assessment(float(budget), estimate(returns, risk), returns)
+    finalists = np.sort(np.argsort(values)[-effort.finalists :])
+    budgets = sample.budgets[finalists]
+    final = Sample(budgets, driver.returns(policy, budgets, effort.final_episodes, seed))
+    return float(budgets[final.best(risk)])
 
 
 def _error(risk: Risk, returns: Floats, budget: float) -> float:

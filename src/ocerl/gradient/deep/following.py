@@ -78,7 +78,7 @@ def first_layer(network: Network) -> Dense:
 
 def _on_knots(layer: Dense, inputs: Inputs, new: jnp.ndarray) -> Dense:
     old = inputs.budget_knots
-    begin = len(inputs.normalised) + len(inputs.time_knots)
+    begin = len(inputs.groups) + len(inputs.time_knots)
     end = begin + old.size
     # The number beside the hats is scaled to [-1, 1] over the knots: old = stretch · new + shift.
     stretch = (new[-1] - new[0]) / (old[-1] - old[0])

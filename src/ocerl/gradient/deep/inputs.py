@@ -7,8 +7,9 @@ paper's one-hot encoding (Appendix C); between knots it is its smooth form. The 
 **Time** is part of the state (Pardo et al., 2018): a static risk has a true horizon.
 
 **Observations.** Vectors are normalised by the mean and deviation of all that has been seen (bounds say little: a
-number that stays near 0 within its bounds would not be seen); what is discrete becomes one-hot; of dictionaries and
-tuples all parts are taken; images go through a convolution.
+number that stays near 0 within its bounds would not be seen). The numbers of a box with the same finite bounds for all
+are in the same units and share theirs: an encoding of a position must not be blown up where it is seldom. What is
+discrete becomes one-hot; of dictionaries and tuples all parts are taken; images go through a convolution.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ class Inputs(eqx.Module):
     """
 
     space: Any = eqx.field(static=True)
-    normalised: tuple[bool, ...] = eqx.field(static=True)
-    """Which numbers of the observation are normalised by running moments."""
+    groups: tuple[int, ...] = eqx.field(static=True)
+    """For each number of the observation, the first of the numbers it is normalised with; -1 if it is not."""
     time_knots: tuple[float, ...] = eqx.field(static=True)
     budget_knots: jax.Array
     hide_budget: bool = eqx.field(static=True)
@@ -104,8 +105,12 @@ class Inputs(eqx.Module):
         knots: NDArray[np.floating],
         hide_budget: bool = False,
     ) -> Inputs:
-        mask = [bool(one) for leaf in _leaves(space) if not _is_image(leaf) for one in _normalised(leaf)]
-        return cls(space, tuple(mask), tuple(time_knots.tolist()), jnp.asarray(knots, dtype=jnp.float32), hide_budget)
+        groups: list[int] = []
+        for leaf in _leaves(space):
+            if not _is_image(leaf):
+                own = _groups(leaf)
+                groups += np.where(own < 0, -1, own + len(groups)).tolist()
+        return cls(space, tuple(groups), tuple(time_knots.tolist()), jnp.asarray(knots, dtype=jnp.float32), hide_budget)
 
     @property
     def image_shapes(self) -> tuple[tuple[int, int, int], ...]:
@@ -114,15 +119,15 @@ class Inputs(eqx.Module):
     @property
     def size(self) -> int:
         """How many numbers a network takes in, images aside."""
-        return len(self.normalised) + len(self.time_knots) + self.budget_knots.size + 1
+        return len(self.groups) + len(self.time_knots) + self.budget_knots.size + 1
 
     @property
     def any_normalised(self) -> bool:
-        return any(self.normalised)
+        return any(group >= 0 for group in self.groups)
 
     def no_moments(self) -> Moments:
         """The moments before anything has been seen."""
-        size = len(self.normalised)
+        size = len(self.groups)
         return Moments(jnp.float32(0.0), jnp.zeros(size), jnp.ones(size))
 
     def vector(self, observation: Any) -> jax.Array:
@@ -133,13 +138,24 @@ class Inputs(eqx.Module):
     def __call__(self, seen: AugmentedObservation, moments: Moments) -> Features:
         vector = self.vector(seen.observation)
         if self.any_normalised:
-            deviation = jnp.sqrt(moments.variance) + 1e-6
-            scaled = jnp.clip((vector - moments.mean) / deviation, -MOST_NORMALISED, MOST_NORMALISED)
-            vector = jnp.where(jnp.array(self.normalised), scaled, vector)
+            mean, deviation = self._scales(moments)
+            vector = jnp.clip((vector - mean) / deviation, -MOST_NORMALISED, MOST_NORMALISED)
         images = (part for leaf, part in _pairs(self.space, seen.observation) if _is_image(leaf))
         time = hats(seen.step.astype(jnp.float32), jnp.asarray(self.time_knots))
         numbers = jnp.concatenate([vector, time], axis=-1)
         return Features(numbers, self._budget(seen.budget), tuple(_image(part) for part in images))
+
+    def _scales(self, moments: Moments) -> tuple[jax.Array, jax.Array]:
+        """What is taken off each number, and what it is then divided by."""
+        groups, alone = np.maximum(self.groups, 0), np.array(self.groups) < 0
+
+        def shared(x: jax.Array) -> jax.Array:
+            total = jax.ops.segment_sum(jnp.where(alone, 0.0, x), groups, groups.size)
+            return (total / np.maximum(np.bincount(groups[~alone], minlength=groups.size), 1))[groups]
+
+        mean, square = shared(moments.mean), shared(moments.variance + moments.mean**2)
+        deviation = jnp.sqrt(jnp.maximum(square - mean**2, 0.0)) + 1e-6
+        return jnp.where(alone, 0.0, mean), jnp.where(alone, 1.0, deviation)
 
     def _budget(self, budget: jax.Array) -> jax.Array:
         low, high = self.budget_knots[0], self.budget_knots[-1]
@@ -183,12 +199,18 @@ def _is_image(space: Any) -> bool:
     return isinstance(space, spaces.Box) and len(space.shape) == 3
 
 
-def _normalised(space: Any) -> NDArray[np.bool_]:
+def _groups(space: Any) -> NDArray[np.int64]:
+    """For each number of a space, the first of those it is normalised with; -1 for what is discrete."""
     if isinstance(space, spaces.Discrete):
-        return np.zeros(int(space.n), dtype=np.bool_)
+        return np.full(int(space.n), -1)
     if isinstance(space, spaces.MultiDiscrete):
-        return np.zeros(int(space.nvec.sum()), dtype=np.bool_)
-    return np.full(int(np.prod(space.shape)), isinstance(space, spaces.Box))
+        return np.full(int(space.nvec.sum()), -1)
+    size = int(np.prod(space.shape))
+    if not isinstance(space, spaces.Box):
+        return np.full(size, -1)
+    low, high = space.low.ravel(), space.high.ravel()
+    alike = np.isfinite(low).all() and np.isfinite(high).all() and (low == low[0]).all() and (high == high[0]).all()
+    return np.zeros(size, dtype=np.int64) if alike else np.arange(size)
 
 
 def _numbers(space: Any, part: jax.Array) -> jax.Array:

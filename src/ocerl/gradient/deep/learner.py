@@ -77,7 +77,7 @@ def update(state: LearnerState, batch: Batch, config: DeepConfig) -> tuple[Learn
     last_value = agent.value(batch.last, agent.parameters(batch.last))
     advantage = advantages(batch.payoff, batch.terminated, value, last_value, config.gae_lambda)
     hats = batch.features.budget[..., :-1].reshape(advantage.size, -1)
-    own = advantage if config.group == 1 else less_common_chance(advantage, hats, config.group)
+    own = advantage if config.group == 1 else less_common_chance(advantage, config.group)
     flat = jax.tree.map(
         lambda x: x.reshape(-1, *x.shape[2:]),
         Sample(
@@ -123,22 +123,23 @@ def scaled(advantage: jax.Array, hats: jax.Array) -> jax.Array:
     return (flat / (jnp.sqrt(hats @ square) + 1e-8)).reshape(advantage.shape)
 
 
-def less_common_chance(advantage: jax.Array, hats: jax.Array, group: int) -> jax.Array:
+def less_common_chance(advantage: jax.Array, group: int) -> jax.Array:
     r"""Advantages `[time, environments]` less what neighbours that met the same chance tell of it.
 
     With the mean advantage :math:`c` of the others in a group of environments with common random numbers, the result is
 
-    .. math:: A - \beta c, \qquad \beta = \mathbb E [A c] / \mathbb E [c^2] \text{ among steps with a like budget.}
+    .. math:: A - \beta c, \qquad \beta = \mathbb E [A c] / \mathbb E [c^2].
 
     What the others did does not depend on the action taken, so this is a control variate: the gradient's expectation
-    stays, its variance falls by what is common. Where the episodes of a group have grown apart, :math:`\beta` is 0.
+    stays (but for the estimate of :math:`\beta` from the same batch, which has to be large), its variance falls by what
+    is common. Where the episodes of a group have grown apart, :math:`\beta` is near 0.
+
+    >>> less_common_chance(jnp.array([[1.0, 1.0, -2.0, -2.0]]), 2).tolist()
+    [[0.0, 0.0, 0.0, 0.0]]
     """
     grouped = advantage.reshape(advantage.shape[0], -1, group)
-    others = ((grouped.sum(axis=-1, keepdims=True) - grouped) / (group - 1)).ravel()
-    product, square = advantage.ravel() * others, others**2
-    beta = product @ hats + FEW_STEPS * product.mean()
-    beta /= square @ hats + FEW_STEPS * square.mean() + 1e-12
-    return advantage - ((hats @ beta) * others).reshape(advantage.shape)
+    others = ((grouped.sum(axis=-1, keepdims=True) - grouped) / (group - 1)).reshape(advantage.shape)
+    return advantage - (advantage * others).mean() / ((others**2).mean() + 1e-12) * others
 
 
 def _passes(

@@ -48,7 +48,7 @@ class DeepTraining:
     updates: NDArray[np.int64]
     """After how many updates the curves were recorded."""
     values: Floats
-    r"""`[records, seeds]`: the OCE of the greedy policies, each begun with a first budget chosen from fresh episodes."""
+    """`[records, seeds]`: the OCE of the greedy policies, begun with first budgets chosen from fresh episodes."""
     optimum: tuple[float, float] | None
     """OCE* lies between these two, where the model is known."""
     seconds: float

@@ -78,6 +78,14 @@ class GymnasiumState(NamedTuple):
     stages: tuple[Stage, ...]
 
 
+class Kept(NamedTuple):
+    """What is saved of a state."""
+
+    learner: LearnerState
+    inputs: Inputs
+    ranges: NDArray[np.float64]
+
+
 @final
 class GymnasiumDriver:
     """Gymnasium environments: a vector environment for each seed, played in turn."""
@@ -87,6 +95,8 @@ class GymnasiumDriver:
     ) -> None:
         self.source = source
         self.task = task
+        self.inputs = problem.inputs
+        self.room = 1
         self.problem = problem
         self.config = config
         self._processes = processes
@@ -129,6 +139,14 @@ class GymnasiumDriver:
             reports.append(_stacked(told))
         after = GymnasiumState(_stacked(learners), _stacked(inputs), ranges, state.stages)
         return after, jax.tree.map(lambda *x: jnp.stack(x, axis=1), *reports)
+
+    def kept(self, state: GymnasiumState) -> Kept:
+        """What is written to disk of a state: everything but the episodes, which cannot be saved."""
+        return Kept(state.learner, state.inputs, state.ranges)
+
+    def resumed(self, kept: Kept, seed: int) -> GymnasiumState:
+        """The state to go on from: the same learners, in new episodes."""
+        return self.begin(kept.learner, seed, inputs=kept.inputs, ranges=kept.ranges)
 
     def inputs_of(self, state: GymnasiumState) -> Inputs:
         """What the networks of a state see, with a leading axis of seeds."""

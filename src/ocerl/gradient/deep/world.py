@@ -71,7 +71,8 @@ def open_world(
     >>> open_world("paper").task.horizon, open_world("american-put", volatility=0.2).task.budget_range
     (2, (0.0, 1.0))
     """
-    given = {name: value for name, value in {"horizon": horizon, "discount": discount}.items() if value is not None}
+    both = {"horizon": horizon, "discount": discount}
+    given: dict[str, Any] = {name: value for name, value in both.items() if value is not None}
     if isinstance(environment, str) and environment in IDS and "model" in IDS[environment]:
         environment = IDS[environment]["model"]
     if isinstance(environment, str) and environment in SIMULATORS:
@@ -163,12 +164,13 @@ def _met_budgets(model: TabularMDP) -> NDArray[np.float64] | None:
     returns = budgets.possible_units(lattice)
     if returns.size > MOST_ONE_HOT:
         return None
-    layer, met = first_layer(lattice, -returns), []
+    layer = first_layer(lattice, -returns)
+    met: list[NDArray[np.float64]] = []
     for step in range(lattice.length + 1):
         met.append(np.unique(lattice.floor - lattice.origins[:step].sum() - lattice.unit * layer[1]))
         if step < lattice.length:
             layer, _ = next_layer(lattice, step, layer)
-    return np.unique(np.round(np.concatenate(met), 9))
+    return np.unique(np.round(np.concatenate(met), 9)).astype(np.float64)
 
 
 def _is_table(name: str) -> bool:
