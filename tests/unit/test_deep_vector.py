@@ -173,6 +173,16 @@ def test_the_payoff_is_in_its_units_and_the_mean_counts_a_little() -> None:
         assert driver.payoff(played).tolist() == [[0.375, 0.375]]
 
 
+def test_a_shorter_horizon_cuts_training_and_trials() -> None:
+    driver = driver_on(counting(5), budgets=(0.0, 9.0), horizon=2, rollout=4)
+    with closing(driver):
+        state = driver.begin(learners_of(driver), 0)
+        still = np.zeros(2, dtype=np.int64)
+        played = state.stages[0].play(4, lambda seen: (still, still), driver.first_budgets((0.0, 9.0)))
+        assert played.ended[:, 0].tolist() == [False, True] * 2
+        assert driver.returns(_policy(driver, state), np.array([0.0]), 2, seed=0).tolist() == [[3.0, 3.0]]
+
+
 # ---- learning ----
 
 
