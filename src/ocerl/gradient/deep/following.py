@@ -1,10 +1,13 @@
 r"""First budgets whose range is a guess, and follows the returns that training meets.
 
 A Gymnasium environment does not tell its returns. The first guess comes from episodes of random actions, widened;
-a trained policy may earn far more. So **whenever a batch has returns beyond an end of the range, the range grows
-towards that side by half its span**, once in a batch: a single freak return costs a factor of 1.5, and lasting ones
-are caught up with in a few batches, as the growth is geometric. (Doubling overshoots more: where returns are at most
-0, half of the first budgets would soon be above.) The range never shrinks.
+a trained policy may earn far more. So **when a batch has returns near the upper end or beyond the lower one, the range
+grows towards that side by half its span**, once in a batch: a single freak return costs a factor of 1.5, and lasting
+ones are caught up with in a few batches, as the growth is geometric. (Doubling overshoots more: where returns are at
+most 0, half of the first budgets would soon be above.) The range never shrinks.
+
+*Near* and not beyond, because a utility that is flat above the budget, such as that of CVaR, asks for no more than the
+first budget: a policy that always earns what it is asked for never gets beyond the range, and would stay there.
 
 The knots at which the networks see a budget follow: they are even over the range and zero, where the utility has its
 kink and where budgets are at the end of an episode. New knots give the inputs a new meaning, and a network that knows
@@ -29,6 +32,8 @@ from ocerl.gradient.deep.inputs import Inputs, hats
 from ocerl.gradient.deep.networks import Dense
 
 Range = tuple[float, float]
+AHEAD = 1 / 8
+"""The part of its span by which the upper end of the range stays ahead of the returns."""
 
 
 def guessed_range(returns: NDArray[np.floating]) -> Range:
@@ -44,15 +49,15 @@ def guessed_range(returns: NDArray[np.floating]) -> Range:
 
 
 def followed(budgets: Range, returns: NDArray[np.floating]) -> Range:
-    """The range, grown by half its span towards a side beyond which there are returns.
+    """The range, grown by half its span towards a side that the returns have come to.
 
-    >>> followed((0.0, 4.0), np.array([1.0, 4.0])), followed((0.0, 4.0), np.array([-1.0, 99.0]))
+    >>> followed((0.0, 4.0), np.array([0.0, 3.4])), followed((0.0, 4.0), np.array([-1.0, 3.6]))
     ((0.0, 4.0), (-2.0, 6.0))
     """
     low, high = budgets
-    more = (high - low) / 2
-    below, above = bool((returns < low).any()), bool((returns > high).any())
-    return low - more * below, high + more * above
+    span = high - low
+    below, above = bool((returns < low).any()), bool((returns > high - AHEAD * span).any())
+    return low - span / 2 * below, high + span / 2 * above
 
 
 def knots_over(budgets: Range, number: int) -> NDArray[np.float64]:
