@@ -8,7 +8,7 @@ BIN := .venv/bin
 DEMO := results/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bench docs lint clean
+.PHONY: help demo test test-all bench bench-deep docs lint clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -37,6 +37,9 @@ lint: .venv/.installed ## ruff and pyright
 # Without OPENBLAS_CORETYPE: forcing an older core halves the speed of matrix products.
 bench: .venv/.installed ## measure the planner against its peer
 	env -u OPENBLAS_CORETYPE $(BIN)/python benchmarks/planning.py
+
+bench-deep: .venv/.installed ## measure PPO against those of its peers that are in .venv/
+	env -u OPENBLAS_CORETYPE $(BIN)/python benchmarks/deep.py
 
 docs: .venv/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -74,13 +74,13 @@ def _lattice_and_returns(model: TabularMDP, resolution: float | None) -> tuple[L
     """The lattice to learn on, and the units that some play of actions can have earned by the end."""
     exact = exact_lattice(model)
     if exact is not None and (resolution is None or resolution <= exact.unit):
-        return exact, _returns(exact)
+        return exact, possible_units(exact)
     if resolution is None:
         fine = rounded_lattice(model, _finest(model), "nearest")
         if _few_sums(fine):
-            return fine, _returns(fine)
+            return fine, possible_units(fine)
     coarse = rounded_lattice(model, resolution or _span(model) / ROUNDED_POINTS, "down")
-    return coarse, _returns(coarse)
+    return coarse, possible_units(coarse)
 
 
 def _layers(lattice: Lattice) -> Iterator[Layer]:
@@ -92,7 +92,8 @@ def _layers(lattice: Lattice) -> Iterator[Layer]:
         yield layer
 
 
-def _returns(lattice: Lattice) -> Ints:
+def possible_units(lattice: Lattice) -> Ints:
+    """The units above the floor that some play of actions can have earned by the end."""
     _, earned = deque(_layers(lattice), maxlen=1)[0]
     return np.unique(earned)
 

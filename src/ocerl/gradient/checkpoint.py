@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -18,7 +19,7 @@ from ocerl.mdp.tabular import TabularMDP
 
 NAME = "checkpoint.npz"
 
-State = TypeVar("State")
+Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,18 +29,18 @@ class Checkpoint:
     folder: Path
     settings: dict[str, Any]
 
-    def save(self, state: Any, history: dict[str, NDArray[Any]]) -> None:
-        """Write the state and what has been recorded; a kill on the way leaves the last checkpoint."""
+    def save(self, state: Mapping[str, Any], history: Arrays) -> None:
+        """Write the state's arrays and what has been recorded; a kill on the way leaves the last checkpoint."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, Any] = {f"state/{f.name}": getattr(state, f.name) for f in fields(state)}
+        arrays: dict[str, Any] = {f"state/{name}": values for name, values in state.items()}
         arrays |= {f"history/{name}": values for name, values in history.items()}
         unfinished = self.folder / f"{NAME}.part"
         with unfinished.open("wb") as file:
             np.savez(file, settings=json.dumps(self.settings), **arrays)
         os.replace(unfinished, self.folder / NAME)
 
-    def load(self, kind: type[State]) -> tuple[State, dict[str, NDArray[Any]]]:
-        """The state and what has been recorded of the run in the folder."""
+    def load(self) -> tuple[Arrays, Arrays]:
+        """The state's arrays and what has been recorded of the run in the folder."""
         try:
             with (self.folder / NAME).open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
@@ -54,9 +55,8 @@ class Checkpoint:
                     f"the run in {self.folder} has {name} {settings.get(name)}, not {value}: resume it as it was begun"
                 )
         state = {name[6:]: values for name, values in arrays.items() if name.startswith("state/")}
-        state["updates"] = int(state["updates"])
         history = {name[8:]: values for name, values in arrays.items() if name.startswith("history/")}
-        return kind(**state), history
+        return state, history
 
 
 def fingerprint(model: TabularMDP) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
+from ocerl.gradient.forward import forward
 from ocerl.gradient.graph import AugmentedGraph
-from ocerl.gradient.layers import Ints, first_layer, next_layer
+from ocerl.gradient.layers import Ints
 from ocerl.mdp.lattice import Lattice
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning import storage
@@ -173,22 +174,4 @@ class StochasticBudgetPolicy(Policy):
 
 @_evaluate.register
 def _(policy: StochasticBudgetPolicy, model: TabularMDP, resolution: float | None) -> ReturnDistribution:
-    """Move the mass forward over the pairs that it reaches; their positions may lie far apart."""
-    lattice = policy.lattice.on(model)
-    layer = first_layer(lattice, np.array([policy.first_position]))
-    mass = model.start[layer[0]]
-    for step in range(lattice.length):
-        t, (states, positions) = model.transitions(step), layer
-        pairs = t.pair_start[states + 1] - t.pair_start[states]
-        pair = np.repeat(t.pair_start[states] - (np.cumsum(pairs) - pairs), pairs) + np.arange(pairs.sum())
-        played = np.repeat(mass, pairs) * policy.choices(step, states, positions)
-        count = t.outcome_start[pair + 1] - t.outcome_start[pair]
-        outcome = np.repeat(t.outcome_start[pair] - (np.cumsum(count) - count), count)
-        outcome += np.arange(count.sum())
-        layer, successor = next_layer(lattice, step, layer)
-        mass = np.bincount(successor, np.repeat(played, count) * t.probability[outcome], layer[0].size)
-    earned, place = np.unique(layer[1] - policy.first_position, return_inverse=True)
-    total = np.bincount(place, mass)
-    met = total > 0
-    values = lattice.floor + lattice.unit * earned[met]
-    return ReturnDistribution(values.astype(np.float64), total[met] / total.sum(), lattice.error)
+    return forward(policy.lattice.on(model), policy.first_position, policy.choices)

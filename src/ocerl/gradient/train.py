@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
 from ocerl.gradient.budgets import MOST_BUDGETS, first_budgets
-from ocerl.gradient.checkpoint import Checkpoint, fingerprint
+from ocerl.gradient.checkpoint import Arrays, Checkpoint, fingerprint
 from ocerl.gradient.graph import AugmentedGraph, augmented_graph
 from ocerl.gradient.meta import Round, optimise_policies
 from ocerl.gradient.npg import ExactNPG, ExactNPGState
@@ -155,7 +155,8 @@ def _run(
     state = learner.init(range(first, first + settings["seeds"]))
     history: dict[str, NDArray[Any]] = {}
     if checkpoint and resume:
-        state, history = checkpoint.load(kind.state)
+        arrays, history = checkpoint.load()
+        state = kind.state(**_fields(arrays))
     written = -np.inf
     every = max(1, updates // RECORDS)
     rounds = optimise_policies(learner, state, updates=updates, every=every, judge=ExactJudge(graph))
@@ -164,11 +165,15 @@ def _run(
         now = time.monotonic()
         due = found.update == updates or (found.update > 0 and now - written > CHECKPOINT_SECONDS)
         if checkpoint and due:
-            checkpoint.save(state, history)
+            checkpoint.save({f.name: getattr(state, f.name) for f in fields(state)}, history)
             written = now
         if progress:
             progress(found.update, updates)
     return state, history
+
+
+def _fields(arrays: Arrays) -> dict[str, Any]:
+    return {**arrays, "updates": int(arrays["updates"])}
 
 
 def _append(history: dict[str, NDArray[Any]], found: Round) -> dict[str, NDArray[Any]]:

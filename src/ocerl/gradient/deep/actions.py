@@ -37,6 +37,10 @@ class Softmax(eqx.Module):
     first: int = eqx.field(static=True, default=0)
 
     @property
+    def space(self) -> spaces.Discrete:
+        return spaces.Discrete(self.n, start=self.first)
+
+    @property
     def outputs(self) -> int:
         """How many numbers the actor's network puts out."""
         return self.n
@@ -101,6 +105,11 @@ class Gaussian(eqx.Module):
     @property
     def n(self) -> int:
         return len(self.low)
+
+    @property
+    def space(self) -> spaces.Box:
+        low, high = (np.array(bound, dtype=np.float32).reshape(self.shape) for bound in (self.low, self.high))
+        return spaces.Box(low, high, self.shape)
 
     @property
     def outputs(self) -> int:

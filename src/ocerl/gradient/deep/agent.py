@@ -49,7 +49,7 @@ class Agent(eqx.Module):
 
     >>> import numpy as np
     >>> from gymnasium import spaces
-    >>> inputs = Inputs.of(spaces.Discrete(3), horizon=2, knots=np.array([0.0, 1.0]))
+    >>> inputs = Inputs.of(spaces.Discrete(3), time_knots=np.arange(2.0), knots=np.array([0.0, 1.0]))
     >>> agent = Agent(jax.random.key(0), inputs, Softmax(2), hidden=(8,), critic="q")
     >>> features = Features(jnp.zeros((5, 5)), jnp.zeros((5, 3)), ())
     >>> agent.parameters(features).shape, agent.value(features, agent.parameters(features)).shape
@@ -62,6 +62,7 @@ class Agent(eqx.Module):
     """Parameters of the action distribution that no network computes: log-deviations."""
     actions: Actions
     kind: Critic = eqx.field(static=True)
+    hidden: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(
         self, key: jax.Array, inputs: Inputs, actions: Actions, *, hidden: Sequence[int], critic: Critic
@@ -73,6 +74,7 @@ class Agent(eqx.Module):
         self.free = jnp.full(actions.n, -0.5, jnp.float32) if not isinstance(actions, Softmax) else jnp.zeros(0)
         self.actions = actions
         self.kind = critic
+        self.hidden = tuple(hidden)
 
     def parameters(self, features: Features) -> jax.Array:
         """The parameters of the distribution over actions."""

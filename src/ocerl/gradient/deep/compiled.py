@@ -42,7 +42,7 @@ class Problem(eqx.Module):
 def begin(problem: Problem, config: DeepConfig, learner: LearnerState, key: jax.Array) -> RunState:
     """New episodes for a learner."""
     key, reset = jax.random.split(key)
-    episodes, observation = jax.vmap(problem.environment.reset)(jax.random.split(reset, config.environments))
+    episodes, observation = jax.vmap(problem.environment.reset)(_shared_keys(reset, (config.environments,), config))
     return RunState(learner, episodes, observation, key)
 
 
@@ -53,7 +53,7 @@ def play(problem: Problem, config: DeepConfig, state: RunState) -> tuple[RunStat
     key, noise_key, step_key = jax.random.split(state.key, 3)
     shape = (config.rollout, config.environments)
     noise = agent.actions.noise(noise_key, shape)
-    step_keys = jax.random.split(step_key, shape)
+    step_keys = _shared_keys(step_key, shape, config)
 
     def move(carry: tuple[Any, AugmentedObservation], drawn: tuple[jax.Array, jax.Array]) -> Any:
         episodes, seen = carry
@@ -73,6 +73,12 @@ def play(problem: Problem, config: DeepConfig, state: RunState) -> tuple[RunStat
     learner = state.learner._replace(moments=moments.including(vectors) if inputs.any_normalised else moments)
     after = RunState(learner, episodes, observation, key)
     return after, Batch(*batch, last=inputs(observation, moments)), rewards
+
+
+def _shared_keys(key: jax.Array, shape: tuple[int, ...], config: DeepConfig) -> jax.Array:
+    """A key for each environment (the last axis), the same for all of a group."""
+    keys = jax.random.split(key, (*shape[:-1], shape[-1] // config.group))
+    return keys if config.group == 1 else jnp.repeat(keys, config.group, axis=-1)
 
 
 def train_once(problem: Problem, config: DeepConfig, state: RunState) -> tuple[RunState, Report]:

@@ -19,21 +19,24 @@ class DeepConfig:
 
     >>> DeepConfig(oracle="reinforce").passes
     1
-    >>> DeepConfig(rollout=7, environments=4).batch
-    28
+    >>> DeepConfig(rollout=8, environments=4).batch
+    32
     """
 
     oracle: Oracle = "ppo-forward"
     """`reinforce`, `ppo-forward` (KL from the old policy to the new) or `ppo-backward` (from the new to the old)."""
     steps: int = 1_000_000
     """Environment steps of a run; rounded up to whole updates."""
-    environments: int = 64
+    environments: int = 256
     """How many episodes are played side by side."""
+    group: int = 4
+    """Environments that meet the same chance from the same first budget, so that what differs is what they do; 1 for
+    none (Gymnasium's environments have no common chance)."""
     rollout: int = 64
     """Steps of each of them between two updates."""
     epochs: int = 4
     """Passes of PPO over a batch; REINFORCE makes one, in one piece."""
-    minibatches: int = 4
+    minibatches: int = 8
     """Pieces that PPO divides a batch into."""
     learning_rate: float = 1e-3
     """Adam's step size at the beginning."""
@@ -47,11 +50,11 @@ class DeepConfig:
     """With a number, the KL weight is doubled or halved to keep the divergence of an update near it."""
     clip: float | None = None
     """With a number, the importance ratio is clipped to 1 ± so much (the other form of PPO)."""
-    barrier: float = 0.1
+    barrier: float = 0.02
     """The weight of the log-barrier, against advantages of unit size."""
     final_barrier: float = 0.1
     """The part of the barrier that is left at the end; it falls linearly."""
-    mean_weight: float = 0.02
+    mean_weight: float = 0.001
     """A small weight on the reward itself: among policies of equal tail, the better mean."""
     max_gradient: float = 1.0
     """Gradients are scaled down to this norm."""
@@ -59,8 +62,8 @@ class DeepConfig:
     """The sizes of the hidden layers of both networks."""
     critic: Critic | None = None
     """`q` (the default for discrete actions, as in the paper) or `value` (for continuous ones)."""
-    budget_knots: int = 17
-    """Where returns are not discrete, the budget is shown by so many hats (`0`: by its number alone)."""
+    budget_knots: int = 65
+    """Where returns are not discrete, the budget is shown by so many hats, at even distances."""
     time_knots: int = 16
     """The time is shown by at most so many hats."""
     dense: bool = True
@@ -73,7 +76,7 @@ class DeepConfig:
     def __post_init__(self) -> None:
         if self.oracle not in ORACLES:
             raise OcerlError(f"there is no deep oracle {self.oracle!r}; there are {', '.join(ORACLES)}")
-        for name in ("steps", "environments", "rollout", "epochs", "minibatches"):
+        for name in ("steps", "environments", "group", "rollout", "epochs", "minibatches"):
             _require(name, getattr(self, name), "a whole number of at least 1", lambda x: isinstance(x, int) and x >= 1)
         for name in ("learning_rate", "max_gradient"):
             _require(name, getattr(self, name), "a positive number", lambda x: isfinite(x) and x > 0)
@@ -84,12 +87,14 @@ class DeepConfig:
         for name in ("kl_target", "clip"):
             _require(name, getattr(self, name), "a positive number or None", lambda x: x is None or x > 0)
         for name in ("budget_knots", "time_knots"):
-            _require(name, getattr(self, name), "0 or at least 2", lambda x: isinstance(x, int) and (x == 0 or x >= 2))
+            _require(name, getattr(self, name), "a whole number of at least 2", lambda x: isinstance(x, int) and x >= 2)
         _require("critic", self.critic, "'q', 'value' or None", lambda x: x in (None, "q", "value"))
         _require("hidden", self.hidden, "a tuple of sizes, such as (64, 64)", _are_sizes)
         if self.first_budget is not None:
             ordered = "two finite numbers, low <= high"
             _require("first_budget", self.first_budget, ordered, lambda x: all(map(isfinite, x)) and x[0] <= x[1])
+        if self.environments % self.group:
+            raise OcerlError(f"environments must be a multiple of group, got {self.environments} and {self.group}")
         if self.oracle != "reinforce" and self.batch % self.minibatches:
             raise OcerlError(
                 f"environments × rollout must be a multiple of minibatches, "

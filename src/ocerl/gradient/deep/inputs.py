@@ -55,6 +55,15 @@ class Moments(NamedTuple):
         return Moments(count, self.mean + share * shift, variance)
 
 
+def even_knots(low: float, high: float, number: int) -> NDArray[np.float32]:
+    """Knots from `low` to `high`, at even distances.
+
+    >>> even_knots(0.0, 1.0, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return np.linspace(low, high, number, dtype=np.float32)
+
+
 def hats(x: jax.Array, knots: jax.Array) -> jax.Array:
     """The weights of `x` in the piecewise linear interpolation between increasing knots; constant beyond them.
 
@@ -72,7 +81,7 @@ def hats(x: jax.Array, knots: jax.Array) -> jax.Array:
 class Inputs(eqx.Module):
     """From an observation to features.
 
-    >>> inputs = Inputs.of(spaces.Discrete(3), horizon=2, knots=np.array([0.0, 0.5, 1.0]))
+    >>> inputs = Inputs.of(spaces.Discrete(3), time_knots=np.arange(2.0), knots=np.array([0.0, 0.5, 1.0]))
     >>> seen = AugmentedObservation(jnp.array(1), jnp.array(0), jnp.array(0.5))
     >>> features = inputs(seen, inputs.no_moments())
     >>> features.numbers.tolist(), features.budget.tolist()
@@ -91,14 +100,12 @@ class Inputs(eqx.Module):
         cls,
         space: Any,
         *,
-        horizon: int,
+        time_knots: NDArray[np.floating],
         knots: NDArray[np.floating],
         hide_budget: bool = False,
-        time_knots: int = 16,
     ) -> Inputs:
-        time = np.linspace(0, max(horizon - 1, 1), min(max(horizon, 2), time_knots))
         mask = [bool(one) for leaf in _leaves(space) if not _is_image(leaf) for one in _normalised(leaf)]
-        return cls(space, tuple(mask), tuple(time.tolist()), jnp.asarray(knots, dtype=jnp.float32), hide_budget)
+        return cls(space, tuple(mask), tuple(time_knots.tolist()), jnp.asarray(knots, dtype=jnp.float32), hide_budget)
 
     @property
     def image_shapes(self) -> tuple[tuple[int, int, int], ...]:

@@ -76,13 +76,15 @@ def update(state: LearnerState, batch: Batch, config: DeepConfig) -> tuple[Learn
     value = agent.value(batch.features, batch.parameters)
     last_value = agent.value(batch.last, agent.parameters(batch.last))
     advantage = advantages(batch.payoff, batch.terminated, value, last_value, config.gae_lambda)
+    hats = batch.features.budget[..., :-1].reshape(advantage.size, -1)
+    own = advantage if config.group == 1 else less_common_chance(advantage, hats, config.group)
     flat = jax.tree.map(
         lambda x: x.reshape(-1, *x.shape[2:]),
         Sample(
             features=batch.features,
             action=batch.action,
             old=batch.parameters,
-            advantage=scaled(advantage, batch.features.budget[..., :-1]),
+            advantage=scaled(own, hats),
             target=value + advantage,
         ),
     )
@@ -112,14 +114,31 @@ def scaled(advantage: jax.Array, hats: jax.Array) -> jax.Array:
     """Advantages centred, and in units of their deviation among steps with a like budget.
 
     Every first budget is a problem of its own with pay-offs of its own size; with one unit for all, the budgets with
-    the largest would be all that a step of the optimiser sees. `hats` are each step's weights on the budget's knots;
-    knots with few steps lean on the whole batch.
+    the largest would be all that a step of the optimiser sees. `hats` are the steps' weights on the budget's knots,
+    `[steps, knots]`; knots with few steps lean on the whole batch.
     """
-    weight, flat = hats.reshape(-1, hats.shape[-1]), advantage.ravel()
-    steps = weight.sum(axis=0) + FEW_STEPS
-    flat = flat - weight @ (flat @ weight / steps)
-    square = (flat**2 @ weight + FEW_STEPS * (flat**2).mean()) / steps
-    return (flat / (jnp.sqrt(weight @ square) + 1e-8)).reshape(advantage.shape)
+    flat, steps = advantage.ravel(), hats.sum(axis=0) + FEW_STEPS
+    flat = flat - hats @ (flat @ hats / steps)
+    square = (flat**2 @ hats + FEW_STEPS * (flat**2).mean()) / steps
+    return (flat / (jnp.sqrt(hats @ square) + 1e-8)).reshape(advantage.shape)
+
+
+def less_common_chance(advantage: jax.Array, hats: jax.Array, group: int) -> jax.Array:
+    r"""Advantages `[time, environments]` less what neighbours that met the same chance tell of it.
+
+    With the mean advantage :math:`c` of the others in a group of environments with common random numbers, the result is
+
+    .. math:: A - \beta c, \qquad \beta = \mathbb E [A c] / \mathbb E [c^2] \text{ among steps with a like budget.}
+
+    What the others did does not depend on the action taken, so this is a control variate: the gradient's expectation
+    stays, its variance falls by what is common. Where the episodes of a group have grown apart, :math:`\beta` is 0.
+    """
+    grouped = advantage.reshape(advantage.shape[0], -1, group)
+    others = ((grouped.sum(axis=-1, keepdims=True) - grouped) / (group - 1)).ravel()
+    product, square = advantage.ravel() * others, others**2
+    beta = product @ hats + FEW_STEPS * product.mean()
+    beta /= square @ hats + FEW_STEPS * square.mean() + 1e-12
+    return advantage - ((hats @ beta) * others).reshape(advantage.shape)
 
 
 def _passes(

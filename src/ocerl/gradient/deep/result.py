@@ -1,0 +1,126 @@
+"""What deep training answers with: a policy for each seed, how good it is, and how it got there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocerl.gradient.deep.config import DeepConfig
+from ocerl.gradient.deep.policy import NetworkPolicy
+from ocerl.risk import Estimate, Risk, mean_interval
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DeepSeedResult:
+    """One run."""
+
+    seed: int
+    value: float
+    """The OCE of `policy`: exact where the model is known, else estimated."""
+    exact: bool
+    mean: float
+    """The mean of the return under `policy`."""
+    estimate: Estimate
+    """From fresh episodes, with an interval."""
+    policy: NetworkPolicy
+    """The greedy policy of the trained network, with its first budget."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DeepTraining:
+    """The answer to a training problem. `print` it for a summary; `save` it to a folder."""
+
+    environment: str
+    parameters: dict[str, Any]
+    """What the environment was made with."""
+    risk: Risk
+    config: DeepConfig
+    horizon: int
+    discount: float
+    runs: tuple[DeepSeedResult, ...]
+    updates: NDArray[np.int64]
+    """After how many updates the curves were recorded."""
+    values: Floats
+    r"""`[records, seeds]`: the OCE of the greedy policies, each begun with a first budget chosen from fresh episodes."""
+    optimum: tuple[float, float] | None
+    """OCE* lies between these two, where the model is known."""
+    seconds: float
+
+    @property
+    def oracle(self) -> str:
+        return self.config.oracle
+
+    @property
+    def best(self) -> DeepSeedResult:
+        """The run with the best policy."""
+        return max(self.runs, key=lambda run: run.value)
+
+    @property
+    def value_mean(self) -> float:
+        return float(np.mean([run.value for run in self.runs]))
+
+    @property
+    def value_interval(self) -> tuple[float, float] | None:
+        """A 95% interval for the mean over seeds, by Student's t; None for a single seed."""
+        return mean_interval(np.array([run.value for run in self.runs]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The documented JSON form."""
+        return {
+            "environment": self.environment,
+            "parameters": self.parameters,
+            "risk": self.risk.name,
+            "horizon": self.horizon,
+            "discount": self.discount,
+            "oracle": self.oracle,
+            "settings": asdict(self.config),
+            "steps_per_update": self.config.batch,
+            "seeds": [
+                {
+                    "seed": run.seed,
+                    "value": run.value,
+                    "exact": run.exact,
+                    "value_ci": [run.estimate.low, run.estimate.high],
+                    "episodes": run.estimate.n,
+                    "tail_count": run.estimate.tail_count,
+                    "mean": run.mean,
+                    "budget": run.policy.budget,
+                    "curve": [[int(k), float(v)] for k, v in zip(self.updates, self.values[:, number], strict=True)],
+                }
+                for number, run in enumerate(self.runs)
+            ],
+            "value_mean": self.value_mean,
+            "value_ci": self.value_interval,
+            "optimum": None if self.optimum is None else self.optimum[0],
+            "optimum_upper": None if self.optimum is None else self.optimum[1],
+            "seconds": self.seconds,
+        }
+
+    def save(self, folder: Path | str) -> None:
+        """Write `train.json` and each seed's policy, `seed-N/`, to a folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for run in self.runs:
+            run.policy.save(folder / f"seed-{run.seed}")
+        (folder / "train.json").write_text(json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+
+    def __str__(self) -> str:
+        interval = self.value_interval
+        spread = f" (95% interval {interval[0]:.6g} … {interval[1]:.6g})" if interval else ""
+        worst = min(run.value for run in self.runs)
+        judged = "exact" if self.best.exact else f"on {self.best.estimate.n:,} fresh episodes each"
+        summary = (
+            f"{self.risk.name} of {self.environment} by {self.oracle}, {len(self.runs)} seeds, {judged}: "
+            f"mean {self.value_mean:.6g}{spread}, worst {worst:.6g}, best {self.best.value:.6g}"
+        )
+        if self.optimum is None:
+            return summary
+        low, high = self.optimum
+        return f"{summary}\noptimum {low:.6g}" + ("" if high - low <= 1e-9 * max(1.0, abs(low)) else f" … {high:.6g}")

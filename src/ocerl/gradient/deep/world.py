@@ -1,0 +1,184 @@
+"""What `train`'s ENV means, and the driver that plays it.
+
+| ENV | played by |
+|---|---|
+| a simulator of `ocerl.envs` or its Gymnasium id | the compiled driver |
+| a tabular model: of the zoo, a CSV file, an id with a table, a `TabularMDP` | the compiled driver, judged exactly |
+| your own `ocerl.envs.Environment` | the compiled driver |
+| any other Gymnasium id, or a function that makes an environment | the Gymnasium driver |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ocerl.envs import AugmentedEnvironment, Environment, TabularEnvironment, UniformBudget, make
+from ocerl.envs.augmented import FirstBudget, first_budgets
+from ocerl.envs.catalogue import SIMULATORS
+from ocerl.envs.registration import IDS
+from ocerl.errors import OcerlError
+from ocerl.gradient import budgets
+from ocerl.gradient.deep.compiled import CompiledDriver, Problem
+from ocerl.gradient.deep.config import DeepConfig
+from ocerl.gradient.deep.driver import Driver, Task
+from ocerl.gradient.deep.following import knots_over
+from ocerl.gradient.deep.inputs import Inputs, even_knots
+from ocerl.gradient.deep.sources import Source, gymnasium_task
+from ocerl.gradient.deep.vector import GymnasiumDriver, GymnasiumProblem
+from ocerl.gradient.layers import first_layer, next_layer
+from ocerl.mdp.lattice import exact_lattice
+from ocerl.mdp.load import GYMNASIUM_ID, load_model
+from ocerl.mdp.tabular import TabularMDP
+from ocerl.mdp.zoo import names
+from ocerl.risk import Risk
+
+AnyEnvironment = str | TabularMDP | Environment[Any] | Callable[[], Any]
+
+MOST_ONE_HOT = 257
+"""Up to so many budgets that an episode can meet, each has a knot of its own: the paper's one-hot encoding."""
+
+
+@dataclass(frozen=True)
+class World:
+    """An environment that has been found, with one of `environment` and `source`."""
+
+    task: Task
+    model: TabularMDP | None = None
+    environment: Environment[Any] | None = None
+    source: Source | None = None
+
+    @property
+    def compiled(self) -> bool:
+        return self.environment is not None
+
+
+def open_world(
+    environment: AnyEnvironment,
+    *,
+    horizon: int | None = None,
+    discount: float | None = None,
+    budget_range: tuple[float, float] | None = None,
+    **parameters: Any,
+) -> World:
+    """Find an environment.
+
+    >>> open_world("paper").task.horizon, open_world("american-put", volatility=0.2).task.budget_range
+    (2, (0.0, 1.0))
+    """
+    given = {name: value for name, value in {"horizon": horizon, "discount": discount}.items() if value is not None}
+    if isinstance(environment, str) and environment in IDS and "model" in IDS[environment]:
+        environment = IDS[environment]["model"]
+    if isinstance(environment, str) and environment in SIMULATORS:
+        environment = make(environment, **given, **parameters)
+    elif isinstance(environment, TabularMDP):
+        environment = environment.with_(**given)
+    elif isinstance(environment, str) and not parameters and _is_table(environment):
+        environment = load_model(environment, **given)
+    if isinstance(environment, TabularMDP):
+        model, name = environment, environment.name
+        return World(_task(TabularEnvironment(model), name, budget_range), model, TabularEnvironment(model))
+    if isinstance(environment, Environment):
+        return World(_task(environment, type(environment).__name__, budget_range), environment=environment)
+    source = Source.of(environment, **parameters)
+    task = gymnasium_task(source, horizon=horizon, discount=discount, budget_range=budget_range)
+    return World(task, source=source)
+
+
+def driver_of(world: World, risk: Risk, config: DeepConfig) -> Driver:
+    """The driver for a world, a risk and settings."""
+    task, knots = world.task, knots_of(world, config)
+    inputs = Inputs.of(
+        task.observation_space,
+        time_knots=even_knots(0, max(task.horizon - 1, 1), min(max(task.horizon, 2), config.time_knots)),
+        knots=knots,
+        hide_budget=config.hide_budget,
+    )
+    low, high = task.budget_range
+    unit = payoff_unit(risk, task.budget_range)
+    if world.environment is None:
+        assert world.source is not None
+        return GymnasiumDriver(world.source, task, GymnasiumProblem(risk, inputs, unit, high - low), config)
+    chosen = _first_budget(world.environment, task, risk, config)
+    augmented = AugmentedEnvironment(world.environment, risk, first_budget=chosen, dense=config.dense)
+    return CompiledDriver(task, Problem(augmented, inputs, jnp.float32(unit), jnp.float32(high - low)), config)
+
+
+def knots_of(world: World, config: DeepConfig) -> NDArray[np.floating]:
+    """Where the networks see a budget: all that an episode can meet, where these are few, else evenly spaced."""
+    met = None if world.model is None else _met_budgets(world.model)
+    if met is not None and 2 <= met.size <= MOST_ONE_HOT:
+        return met
+    if world.task.guessed:
+        return knots_over(world.task.budget_range, config.budget_knots)
+    return even_knots(*world.task.budget_range, config.budget_knots)
+
+
+def payoff_unit(risk: Risk, budget_range: tuple[float, float]) -> float:
+    """The pay-off that counts as 1: the spread of :math:`u(z - b) - u(-b)` over returns and first budgets.
+
+    >>> from ocerl.risk import Mean
+    >>> round(payoff_unit(Mean(), (0.0, 1.0)), 3)
+    0.3
+    """
+    grid = np.linspace(*budget_range, 33)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.asarray(risk.utility(grid[:, None] - grid) - risk.utility(-grid)).std()
+    if not (np.isfinite(spread) and spread > 0):
+        raise OcerlError(
+            f"the utility of {risk.name} is not finite, or is constant, over returns in {list(budget_range)}: "
+            "policy gradients need finite pay-offs"
+        )
+    return float(spread)
+
+
+def _task(environment: Environment[Any], name: str, budget_range: tuple[float, float] | None) -> Task:
+    return Task(
+        name=name,
+        observation_space=environment.observation_space,
+        action_space=environment.action_space,
+        horizon=environment.horizon,
+        discount=environment.discount,
+        budget_range=environment.budget_range if budget_range is None else budget_range,
+        return_support=environment.return_support if budget_range is None else None,
+    )
+
+
+def _first_budget(environment: Environment[Any], task: Task, risk: Risk, config: DeepConfig) -> FirstBudget | None:
+    if config.first_budget is not None:
+        return UniformBudget(*config.first_budget)
+    return first_budgets(environment, risk) if task.return_support is not None else UniformBudget(*task.budget_range)
+
+
+def _met_budgets(model: TabularMDP) -> NDArray[np.float64] | None:
+    """Every budget that an episode can meet from a possible return, where rewards have a common lattice."""
+    lattice = exact_lattice(model)
+    if lattice is None:
+        return None
+    returns = budgets.possible_units(lattice)
+    if returns.size > MOST_ONE_HOT:
+        return None
+    layer, met = first_layer(lattice, -returns), []
+    for step in range(lattice.length + 1):
+        met.append(np.unique(lattice.floor - lattice.origins[:step].sum() - lattice.unit * layer[1]))
+        if step < lattice.length:
+            layer, _ = next_layer(lattice, step, layer)
+    return np.unique(np.round(np.concatenate(met), 9))
+
+
+def _is_table(name: str) -> bool:
+    """Whether a text names a tabular model; a Gymnasium id does if its environment carries a table."""
+    if name in names() or not GYMNASIUM_ID.fullmatch(name):
+        return True
+    try:
+        environment = Source.of(name).make()
+    except OcerlError:
+        return False
+    found = hasattr(environment.unwrapped, "P")
+    environment.close()
+    return found
