@@ -32,7 +32,7 @@ from support.counting import Counting, makers
 
 
 def configured(**settings: Any) -> DeepConfig:
-    small: dict[str, Any] = {"environments": 2, "rollout": 6, "epochs": 1, "minibatches": 1, "hidden": (8,)}
+    small: dict[str, Any] = {"environments": 2, "rollout": 6, "epochs": 1, "minibatches": 1, "hidden": (8,), "group": 1}
     return DeepConfig(**{**small, "budget_knots": 5, "mean_weight": 0.0, **settings})
 
 
@@ -43,7 +43,7 @@ def driver_on(
     task = gymnasium_task(source, horizon=horizon, budget_range=budgets)
     config = configured(**settings)
     knots = knots_over(task.budget_range, config.budget_knots)
-    inputs = Inputs.of(task.observation_space, horizon=task.horizon, knots=knots)
+    inputs = Inputs.of(task.observation_space, time_knots=np.arange(float(task.horizon)), knots=knots)
     return GymnasiumDriver(source, task, GymnasiumProblem(parse_risk(risk), inputs, 1.0, 1.0), config)
 
 
@@ -110,6 +110,7 @@ def test_the_range_is_given_or_known_or_guessed_from_random_play() -> None:
     assert (given.budget_range, given.guessed) == ((2.0, 3.0), False)
     known = gymnasium_task(Source.of("ocerl/BettingGame-v0"))
     assert (known.budget_range, known.guessed) == (BettingGame().budget_range, False)
+    assert gymnasium_task(Source.of("ocerl/BettingGame-v0"), horizon=3).guessed
 
     class Same(Counting):
         def reward(self, episode: int, step: int) -> float:
@@ -346,7 +347,7 @@ def _guessing(driver: GymnasiumDriver) -> Any:
 
 @pytest.mark.parametrize("hidden", [(8, 8), ()])
 def test_new_knots_keep_what_was_learned(hidden: tuple[int, ...]) -> None:
-    inputs = Inputs.of(spaces.Discrete(3), horizon=4, knots=np.array([0.0, 1.0, 2.0, 3.0, 4.0]))
+    inputs = Inputs.of(spaces.Discrete(3), time_knots=np.arange(4.0), knots=np.array([0.0, 1.0, 2.0, 3.0, 4.0]))
     agent = Agent(jax.random.key(0), inputs, actions_of(spaces.Discrete(2)), hidden=hidden, critic="q")
     moved, on = carried(agent, inputs, np.array([0.0, 2.0, 4.0, 6.0, 8.0]))
     moments = inputs.no_moments()
@@ -359,7 +360,9 @@ def test_new_knots_keep_what_was_learned(hidden: tuple[int, ...]) -> None:
 
     np.testing.assert_allclose(answers(moved, on), answers(agent, inputs), atol=1e-5)
     assert float(jnp.abs(answers(agent, on) - answers(agent, inputs)).max()) > 0.1
-    blind = Inputs.of(spaces.Discrete(3), horizon=4, knots=np.asarray(inputs.budget_knots), hide_budget=True)
+    blind = Inputs.of(
+        spaces.Discrete(3), time_knots=np.arange(4.0), knots=np.asarray(inputs.budget_knots), hide_budget=True
+    )
     assert eqx.tree_equal(carried(agent, blind, np.array([0.0, 2.0, 4.0, 6.0, 8.0]))[0], agent)
 
 

@@ -99,6 +99,8 @@ def gymnasium_task(
         raise OcerlError(f"the discount must be in (0, 1], got {discount}")
     environment.close()
     actions_of(actions)
+    if own is not None and (own.horizon, own.discount) != (horizon, discount):
+        own = None  # what it says of its returns is of another task
     guessed = budget_range is None and own is None
     if guessed:
         budget_range = _pilot(source, horizon, discount, seed)

@@ -19,6 +19,7 @@ nothing breaks before the caller has seen the report.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from typing import Any, NamedTuple, final
@@ -87,7 +88,7 @@ class GymnasiumDriver:
         self.source = source
         self.task = task
         self.problem = problem
-        self.config = config
+        self.config = replace(config, group=1)  # what is chance in them is not ours to repeat
         self._processes = processes
         self._training: list[VectorEnv[Any, Any, Any]] = []
         self._trials: VectorEnv[Any, Any, Any] | None = None
