@@ -31,7 +31,7 @@ class Task:
     return_support: NDArray[Any] | None = None
     """All possible returns, where they are few."""
     guessed: bool = False
-    """The range is a guess, to be widened when there are returns beyond it."""
+    """The range is a guess, to be widened when returns come to its ends."""
 
 
 class Report(NamedTuple):

@@ -1,9 +1,13 @@
 r"""First budgets whose range is a guess, and follows the returns that training meets.
 
 A Gymnasium environment does not tell its returns. The first guess comes from episodes of random actions, widened;
-a trained policy may earn far more. So **whenever a batch has returns beyond an end of the range, the range is doubled
-towards that side**, once in a batch: a single freak return costs a factor of 2, and lasting ones are caught up with
-in a few batches, as doubling is fast. The range never shrinks.
+a trained policy may earn far more. So **when a batch has returns near the upper end or beyond the lower one, the range
+grows towards that side by half its span**, once in a batch: a single freak return costs a factor of 1.5, and lasting
+ones are caught up with in a few batches, as the growth is geometric. (Doubling overshoots more: where returns are at
+most 0, half of the first budgets would soon be above.) The range never shrinks.
+
+*Near* and not beyond, because a utility that is flat above the budget, such as that of CVaR, asks for no more than the
+first budget: a policy that always earns what it is asked for never gets beyond the range, and would stay there.
 
 The knots at which the networks see a budget follow: they are even over the range and zero, where the utility has its
 kink and where budgets are at the end of an episode. New knots give the inputs a new meaning, and a network that knows
@@ -18,15 +22,18 @@ which `carried` puts in their place. What was learned is kept, and beyond the ol
 from __future__ import annotations
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ocerl.gradient.deep.agent import Agent, Network
+from ocerl.gradient.deep.agent import Agent
 from ocerl.gradient.deep.inputs import Inputs, hats
 from ocerl.gradient.deep.networks import Dense
 
 Range = tuple[float, float]
+AHEAD = 1 / 8
+"""The part of its span by which the upper end of the range stays ahead of the returns."""
 
 
 def guessed_range(returns: NDArray[np.floating]) -> Range:
@@ -42,41 +49,41 @@ def guessed_range(returns: NDArray[np.floating]) -> Range:
 
 
 def followed(budgets: Range, returns: NDArray[np.floating]) -> Range:
-    """The range, doubled towards a side beyond which there are returns.
+    """The range, grown by half its span towards a side that the returns have come to.
 
-    >>> followed((0.0, 4.0), np.array([1.0, 4.0])), followed((0.0, 4.0), np.array([-1.0, 99.0]))
-    ((0.0, 4.0), (-4.0, 8.0))
+    >>> followed((0.0, 4.0), np.array([0.0, 3.4])), followed((0.0, 4.0), np.array([-1.0, 3.6]))
+    ((0.0, 4.0), (-2.0, 6.0))
     """
     low, high = budgets
     span = high - low
-    below, above = bool((returns < low).any()), bool((returns > high).any())
-    return low - span * below, high + span * above
+    below, above = bool((returns < low).any()), bool((returns > high - AHEAD * span).any())
+    return low - span / 2 * below, high + span / 2 * above
 
 
 def knots_over(budgets: Range, number: int) -> NDArray[np.float64]:
-    """Knots even over a range and zero.
+    """Knots even over a range and zero, at least two.
 
     >>> knots_over((-3.0, -1.0), 4).tolist()
     [-3.0, -2.0, -1.0, 0.0]
     """
-    return np.linspace(min(budgets[0], 0.0), max(budgets[1], 0.0), max(number, 2))
+    low, high = min(budgets[0], 0.0), max(budgets[1], 0.0)
+    return np.linspace(low, high if high > low else 1.0, max(number, 2))
 
 
 def carried(agent: Agent, inputs: Inputs, knots: NDArray[np.floating]) -> tuple[Agent, Inputs]:
     """An agent and its inputs on other knots, with the same answers (as far as these knots can tell them)."""
     new = jnp.asarray(knots, dtype=inputs.budget_knots.dtype)
     if not inputs.hide_budget:
-        layers = lambda agent: [first_layer(network) for network in (agent.actor, agent.critic)]  # noqa: E731
-        agent = eqx.tree_at(layers, agent, [_on_knots(layer, inputs, new) for layer in layers(agent)])
+        deep = bool(agent.actor.body.hidden)
+
+        def first_layers(agent: Agent) -> list[Dense]:
+            return [body.hidden[0] if deep else body.last for body in (agent.actor.body, agent.critic.body)]
+
+        agent = eqx.tree_at(first_layers, agent, [_on_knots(layer, inputs, new) for layer in first_layers(agent)])
     return agent, eqx.tree_at(lambda inputs: inputs.budget_knots, inputs, new)
 
 
-def first_layer(network: Network) -> Dense:
-    """The layer that takes in the features."""
-    return network.body.hidden[0] if network.body.hidden else network.body.last
-
-
-def _on_knots(layer: Dense, inputs: Inputs, new: jnp.ndarray) -> Dense:
+def _on_knots(layer: Dense, inputs: Inputs, new: jax.Array) -> Dense:
     old = inputs.budget_knots
     begin = len(inputs.groups) + len(inputs.time_knots)
     end = begin + old.size

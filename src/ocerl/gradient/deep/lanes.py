@@ -3,7 +3,7 @@
 Gymnasium has three ways, `AutoresetMode`. With *same step*, the step that ends an episode already brings the first
 observation of the next. With *next step*, the episode is begun by the following step, whose action and reward mean
 nothing. With *disabled*, whoever plays has to begin it. `Lanes` makes one of the three: after each step it says in
-which lanes an episode `ended`, in which one `began`, and where a step was `played` at all.
+which lanes an episode `ended`, so that what follows is of the next one, and where a step was `played` at all.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ class Taken(NamedTuple):
     reward: NDArray[np.float64]
     ended: Mask
     """The episode is over: by its rules, by its time limit or at the horizon; for a static risk these are the same."""
-    began: Mask
-    """The observation that follows is the first of an episode."""
     played: Mask
     """Not so where all that the step did was to begin an episode."""
 
@@ -53,7 +51,7 @@ class Lanes:
         first = [next(seeds) for _ in range(self.size)]
         self.observation: Any = self._reset(first if self._seeds_each else first[0])
         self.steps = np.zeros(self.size, dtype=np.int32)
-        """How many steps each episode has taken."""
+        """How many steps each episode has taken; 0 from the end of one on, even while the next is yet to be begun."""
         self._waiting = np.zeros(self.size, dtype=np.bool_)
         self._last: tuple[Any, dict[str, Any]] = (self.observation, {})
 
@@ -70,12 +68,11 @@ class Lanes:
         steps = self.steps + played
         ended = played & (np.asarray(terminated) | np.asarray(truncated))
         ended |= self._overdue(played & ~ended & (steps >= self._horizon))
-        began = ~played if self.mode is AutoresetMode.NEXT_STEP else ended
         if self.mode is AutoresetMode.NEXT_STEP:
             self._waiting = ended
         self.observation = self._restarted(ended) if self.mode is AutoresetMode.DISABLED and ended.any() else arrived
-        self.steps = np.where(began, 0, steps).astype(np.int32)
-        return Taken(np.where(played, reward, 0.0).astype(np.float64), ended, began, played)
+        self.steps = np.where(ended, 0, steps).astype(np.int32)
+        return Taken(np.where(played, reward, 0.0).astype(np.float64), ended, played)
 
     def final_observation(self, lane: int) -> Any:
         """The last observation of the episode that ended in this lane with the latest step.

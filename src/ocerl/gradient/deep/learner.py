@@ -160,7 +160,7 @@ def _passes(
     def step(carry: tuple[Agent, optax.OptState], piece: Sample) -> tuple[Any, tuple[jax.Array, jax.Array]]:
         trained, optimiser = carry
         (_, kl), gradient = jax.value_and_grad(objective, has_aux=True)(trained, piece)
-        norm = optax.global_norm(gradient)
+        norm = jnp.sqrt(sum(jnp.sum(part**2) for part in jax.tree.leaves(gradient)))
         change, optimiser = _optimiser(config).update(gradient, optimiser)
         trained = jax.tree.map(lambda w, d: w - rate * d, trained, change)
         return (trained, optimiser), (kl, norm)

@@ -66,23 +66,23 @@ class Stage:
         returns: list[NDArray[np.float64]] = []
         played = np.zeros(self.lanes.size, dtype=np.int64)
         while played.min() < rollout:
-            row, began = self._step(act)
+            row = self._step(act)
             played += row.played
             rows.append(row)
             returns.append(self._first[row.ended] - row.after[row.ended])
             drawn = first_budgets(self._rng, self.lanes.size)
-            self._first = np.where(began, drawn, self._first)
-            self._budget = np.where(began, drawn, row.after)
+            self._first = np.where(row.ended, drawn, self._first)
+            self._budget = np.where(row.ended, drawn, row.after)
         return gathered(rows, self.lanes.seen(self._budget), rollout)._replace(returns=np.concatenate(returns))
 
-    def _step(self, act: Act) -> tuple[Row, Mask]:
+    def _step(self, act: Act) -> Row:
         seen = self.lanes.seen(self._budget)
         action, wanted = act(seen)
         taken = self.lanes.step(wanted)
         # A reward that is no number is told in the row, and does not spoil the budget.
         reward = np.where(np.isfinite(taken.reward), taken.reward, 0.0)
         after = np.where(taken.played, next_budget(seen.budget, reward, seen.step, self._discount), seen.budget)
-        return Row(seen, action, after, taken.reward, taken.ended, taken.played), taken.began
+        return Row(seen, action, after, taken.reward, taken.ended, taken.played)
 
 
 def gathered(rows: list[Row], now: AugmentedObservation, rollout: int) -> Played:

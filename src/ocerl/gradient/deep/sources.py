@@ -32,11 +32,10 @@ PILOT_EPISODES, PILOT_LANES = 64, 8
 class Source:
     """Where environments come from.
 
-    >>> Source.of("CartPole-v1").name
+    >>> Source.of("CartPole-v1").make().spec.id
     'CartPole-v1'
     """
 
-    name: str
     make: Callable[[], AnyEnv]
 
     @classmethod
@@ -46,13 +45,13 @@ class Source:
         The function gives an environment, of which there will be many copies, or a vector environment.
         """
         if isinstance(make, str):
-            return cls(make, partial(_registered, make, parameters))
+            return cls(partial(_registered, make, parameters))
         if not callable(make):
             raise OcerlError(
                 f"an environment is given by its Gymnasium id or by a function that makes one, got {make!r}: "
                 "write `lambda: …` around it"
             )
-        return cls(getattr(make, "__name__", type(make).__name__), partial(make, **parameters))
+        return cls(partial(make, **parameters))
 
     def copies(
         self, number: int, horizon: int, mode: AutoresetMode, *, processes: bool = False
@@ -85,20 +84,23 @@ def gymnasium_task(
 
     >>> task = gymnasium_task(Source.of("ocerl/AmericanPut-v0"))
     >>> task.horizon, task.budget_range, task.guessed
-    (50, (0.0, 1.0), False)
+    (10, (0.0, 0.99), False)
     """
     environment = source.make()
     own = environment.unwrapped if isinstance(environment.unwrapped, CompiledEnv) else None
     vector = isinstance(environment, VectorEnv)
     actions = environment.single_action_space if vector else environment.action_space
     observations = environment.single_observation_space if vector else environment.observation_space
-    horizon = _horizon(source.name, environment, horizon)
+    name = environment.spec.id if environment.spec is not None else type(environment.unwrapped).__name__
+    horizon = _horizon(name, environment, horizon)
     if discount is None:
         discount = float(getattr(environment.unwrapped, "discount", 1.0))
     if not 0 < discount <= 1:
         raise OcerlError(f"the discount must be in (0, 1], got {discount}")
     environment.close()
     actions_of(actions)
+    if own is not None and (own.horizon, own.discount) != (horizon, discount):
+        own = None  # what it says of its returns is of another task
     guessed = budget_range is None and own is None
     if guessed:
         budget_range = _pilot(source, horizon, discount, seed)
@@ -106,7 +108,7 @@ def gymnasium_task(
         assert own is not None
         budget_range = own.environment.budget_range
     return Task(
-        name=source.name,
+        name=name,
         observation_space=observations,
         action_space=actions,
         horizon=horizon,

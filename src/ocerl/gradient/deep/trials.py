@@ -38,9 +38,9 @@ def trial_returns(
         counted = taken.ended & (number < first.size)
         found[number[counted]] = first[number[counted]] - budget[counted]
         left -= int(counted.sum())
-        number[taken.began] = begun + np.arange(taken.began.sum())
-        begun += int(taken.began.sum())
-        budget = np.where(taken.began, first[np.minimum(number, first.size - 1)], budget)
+        number[taken.ended] = begun + np.arange(taken.ended.sum())
+        begun += int(taken.ended.sum())
+        budget = np.where(taken.ended, first[np.minimum(number, first.size - 1)], budget)
     return found.reshape(-1, episodes)
 
 

@@ -19,6 +19,7 @@ nothing breaks before the caller has seen the report.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from typing import Any, NamedTuple, final
@@ -44,7 +45,6 @@ from ocerl.gradient.deep.trials import independent_seeds, seeds_from, trial_retu
 from ocerl.mdp.augmentation import dense_payoff, terminal_utility
 from ocerl.risk import Risk
 
-TRIAL_LANES = 64
 TRAINING, TRIALS = 0, 1
 """What seeds are for."""
 
@@ -98,7 +98,7 @@ class GymnasiumDriver:
         self.inputs = problem.inputs
         self.room = 1
         self.problem = problem
-        self.config = config
+        self.config = replace(config, group=1)  # what is chance in them is not ours to repeat
         self._processes = processes
         self._training: list[VectorEnv[Any, Any, Any]] = []
         self._trials: VectorEnv[Any, Any, Any] | None = None
@@ -162,12 +162,8 @@ class GymnasiumDriver:
         All budgets meet the same seeds: what differs between them is the policy. (A vector environment of the
         user's begins its episodes by itself and draws on.)
         """
-        copies = min(TRIAL_LANES, len(budgets) * episodes)
-        if self._trials is None or self._trials.num_envs < copies:
-            self._close_trials()
-            self._trials = self.source.copies(
-                copies, self.task.horizon, AutoresetMode.DISABLED, processes=self._processes
-            )
+        if self._trials is None:
+            self._trials = self._copies(AutoresetMode.DISABLED)
         seeds = cycle(independent_seeds((seed, TRIALS), episodes))
         lanes = Lanes(self._trials, self.task.horizon, seeds)
 
@@ -178,30 +174,28 @@ class GymnasiumDriver:
 
     def close(self) -> None:
         """Close the environments."""
-        for environment in self._training:
+        for environment in (*self._training, *([self._trials] if self._trials is not None else [])):
             environment.close()
         self._training.clear()
-        self._close_trials()
-
-    def _close_trials(self) -> None:
-        if self._trials is not None:
-            self._trials.close()
-            self._trials = None
+        self._trials = None
 
     def _stage(self, number: int, seed: int, budgets: NDArray[np.floating]) -> Stage:
         """The environments of a seed, at the beginning of their episodes."""
         while len(self._training) <= number:
-            horizon, copies = self.task.horizon, self.config.environments
-            made = self.source.copies(copies, horizon, AutoresetMode.SAME_STEP, processes=self._processes)
-            self._training.append(made)
-        environment = self._training[number]
-        if environment.num_envs != self.config.environments:
+            self._training.append(self._copies(AutoresetMode.SAME_STEP))
+        lanes = Lanes(self._training[number], self.task.horizon, seeds_from((seed, TRAINING)))
+        return Stage(lanes, self.task.discount, seed, self.first_budgets((budgets[0], budgets[1])))
+
+    def _copies(self, mode: AutoresetMode) -> VectorEnv[Any, Any, Any]:
+        wanted = self.config.environments
+        made = self.source.copies(wanted, self.task.horizon, mode, processes=self._processes)
+        if made.num_envs != wanted:
+            made.close()
             raise OcerlError(
-                f"{self.source.name} has {environment.num_envs} environments side by side: "
-                f"environments must be {environment.num_envs}, got {self.config.environments}"
+                f"{self.task.name} has {made.num_envs} environments side by side: "
+                f"environments must be {made.num_envs}, got {wanted}"
             )
-        lanes = Lanes(environment, self.task.horizon, seeds_from((seed, TRAINING)))
-        return Stage(lanes, self.task.discount, seed, self._first_budgets((budgets[0], budgets[1])))
+        return made
 
     def _train_once(
         self, stage: Stage, learner: LearnerState, inputs: Inputs, budgets: Range
@@ -213,9 +207,9 @@ class GymnasiumDriver:
             action, played = _sample(learner, inputs, key, np.int32(next(count)), seen)
             return np.asarray(action), as_played(played, self.task.action_space)
 
-        played = stage.play(self.config.rollout, act, self._first_budgets(budgets))
+        played = stage.play(self.config.rollout, act, self.first_budgets(budgets))
         learner, report = _learn(
-            self.config, inputs, learner, played._replace(returns=None), jnp.asarray(self._payoff(played))
+            self.config, inputs, learner, played._replace(returns=None), jnp.asarray(self.payoff(played))
         )
         if self.task.guessed and self.config.first_budget is None and played.returns is not None:
             wider = followed(budgets, played.returns)
@@ -224,13 +218,13 @@ class GymnasiumDriver:
                 return learner._replace(agent=agent), inputs, wider, report
         return learner, inputs, budgets, report
 
-    def _first_budgets(self, budgets: Range) -> FirstBudgets:
+    def first_budgets(self, budgets: Range) -> FirstBudgets:
         among = self.problem.among
         if among is not None:
             return lambda rng, number: rng.choice(among, number)
         return lambda rng, number: rng.uniform(*budgets, number)
 
-    def _payoff(self, played: Played) -> NDArray[np.float64]:
+    def payoff(self, played: Played) -> NDArray[np.float64]:
         """What the learner maximises."""
         risk, before, after = self.problem.risk, played.seen.budget, played.after
         if self.config.dense:
