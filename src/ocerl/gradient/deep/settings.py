@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ocerl.errors import OcerlError
+from ocerl.gradient.deep.actions import actions_of
 from ocerl.gradient.deep.config import DeepConfig
 from ocerl.gradient.deep.world import World
 
@@ -23,7 +24,18 @@ APPENDIX_C: dict[str, Any] = {
 """For tabular models of few budgets: the paper's settings, with batches of 256 steps for its two-step MDP."""
 
 SIMULATOR: dict[str, Any] = {"steps": 6_000_000}
-GYMNASIUM: dict[str, Any] = {"steps": 500_000, "environments": 16, "group": 1, "rollout": 128, "minibatches": 8}
+GYMNASIUM: dict[str, Any] = {
+    "steps": 500_000,
+    "environments": 16,
+    "group": 1,
+    "rollout": 128,
+    "epochs": 10,
+    "minibatches": 8,
+    "gae_lambda": 0.9,
+    "kl_weight": 1.0,
+    "kl_target": 0.02,
+}
+"""For Gymnasium's environments, which are slow: small batches, used often."""
 
 
 def settings_for(world: World, given: dict[str, Any]) -> DeepConfig:
@@ -47,7 +59,7 @@ def settings_for(world: World, given: dict[str, Any]) -> DeepConfig:
     elif world.compiled:
         base = {**SIMULATOR, "rollout": min(64, 4 * horizon)}
     else:
-        base = GYMNASIUM
+        base = GYMNASIUM | ({"barrier": 0.0} if actions_of(world.task.action_space).continuous else {})
     chosen = {name: value for name, value in given.items() if value is not None}
     if not world.compiled and chosen.get("group", 1) != 1:
         raise OcerlError("Gymnasium's environments have no chance in common: group has to be 1")
