@@ -1,6 +1,7 @@
 """Environment steps per second of PPO on CartPole-v1: ours, which carries a budget for a CVaR, against its peers.
 
     python benchmarks/deep.py                    # 8 and 64 environments, whoever is installed
+    python benchmarks/deep.py --one-core         # processor time of one core: steady where others use the machine too
     python benchmarks/deep.py --only ocerl --environments 8 --steps 200000
 
 All have the same settings: two networks 64 × 64 with tanh, batches of 128 steps in each environment, 4 epochs of 4
@@ -37,6 +38,7 @@ LEARNING_RATE = 3e-4
 
 Train = Callable[[int], None]
 """Trains on for so many updates and waits for them."""
+Clock = Callable[[], float]
 
 
 def ours(environments: int) -> Train:
@@ -148,19 +150,19 @@ CONTESTANTS = {
 }
 
 
-def compare(names: list[str], environments: int, steps: int, repeats: int) -> None:
+def compare(names: list[str], environments: int, steps: int, repeats: int, clock: Clock) -> None:
     """Print the steps per second of each, and ours over the others'."""
     batch = environments * ROLLOUT
     trains: dict[str, Train] = {}
     first: dict[str, float] = {}
     for name in names:
         trains[name] = CONTESTANTS[name].build(environments)
-        first[name] = timed(trains[name], 1)
+        first[name] = timed(trains[name], 1, clock)
     speeds: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(repeats):
         for name in names:
             updates = max(1, round(steps * CONTESTANTS[name].share / batch))
-            speeds[name].append(updates * batch / timed(trains[name], updates))
+            speeds[name].append(updates * batch / timed(trains[name], updates, clock))
     print(f"\n{environments} environments × {ROLLOUT} steps:")
     for name in names:
         speed = statistics.median(speeds[name])
@@ -173,10 +175,10 @@ def compare(names: list[str], environments: int, steps: int, repeats: int) -> No
         print(f"  ocerl / {name}: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
-def timed(train: Train, updates: int) -> float:
-    began = time.perf_counter()
+def timed(train: Train, updates: int, clock: Clock) -> float:
+    began = clock()
     train(updates)
-    return time.perf_counter() - began
+    return clock() - began
 
 
 def main() -> None:
@@ -187,7 +189,14 @@ def main() -> None:
         "--steps", type=int, default=1_000_000, help="environment steps of a turn (slow peers do fewer)"
     )
     parser.add_argument("--repeats", type=int, default=5, help="turns of each")
+    parser.add_argument("--one-core", action="store_true", help="stay on one core and count processor time")
     options = parser.parse_args()
+    clock = time.perf_counter
+    if options.one_core:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        # JAX reads this when it first computes.
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
+        clock = time.process_time
     # A cache would hide what compiling costs.
     jax.config.update("jax_enable_compilation_cache", False)
     wanted = [name for name in CONTESTANTS if name in options.only]
@@ -198,7 +207,7 @@ def main() -> None:
     load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
     print(f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, load before {load}; JAX {jax.__version__}")
     for environments in options.environments:
-        compare(names, environments, options.steps, options.repeats)
+        compare(names, environments, options.steps, options.repeats, clock)
 
 
 if __name__ == "__main__":

@@ -49,26 +49,32 @@ def begin(problem: Problem, config: DeepConfig, learner: LearnerState, key: jax.
 def play(problem: Problem, config: DeepConfig, state: RunState) -> tuple[RunState, Batch, jax.Array]:
     """The steps of a batch; also the rewards."""
     inputs, agent, moments = problem.inputs, state.learner.agent, state.learner.moments
-    discount = problem.environment.environment.discount
-    key, noise_key, step_key = jax.random.split(state.key, 3)
+    environment, discount = problem.environment, problem.environment.environment.discount
+    key, noise_key, step_key, start_key = jax.random.split(state.key, 4)
     shape = (config.rollout, config.environments)
     noise = agent.actions.noise(noise_key, shape)
     step_keys = _shared_keys(step_key, shape, config)
+    # A start for every step, all drawn at once: drawn in each step's turn, they take a third of the playing.
+    starts = jax.vmap(jax.vmap(environment.reset))(_shared_keys(start_key, shape, config))
 
-    def move(carry: tuple[Any, AugmentedObservation], drawn: tuple[jax.Array, jax.Array]) -> Any:
+    def step(key: jax.Array, episode: Any, action: jax.Array, start: Any) -> Any:
+        taken = environment.step(key, episode, action)
+        return taken, jax.tree.map(partial(jnp.where, taken.terminated), start, (taken.state, taken.observation))
+
+    def move(carry: tuple[Any, AugmentedObservation], drawn: tuple[jax.Array, jax.Array, Any]) -> Any:
         episodes, seen = carry
-        noise, keys = drawn
+        noise, keys, start = drawn
         features = inputs(seen, moments)
         parameters = agent.parameters(features)
         action = agent.actions.sample(parameters, noise)
         played = agent.actions.to_environment(action)
-        taken = jax.vmap(problem.environment.step_or_reset)(keys, episodes, played)
+        taken, after = jax.vmap(step)(keys, episodes, played, start)
         earned = taken.reward if discount == 1.0 else discount**seen.step * taken.reward
         payoff = taken.payoff / problem.unit + config.mean_weight * earned / problem.reward_unit
         record = (features, action, parameters, payoff, taken.terminated, taken.reward, inputs.vector(seen.observation))
-        return (taken.state, taken.observation), record
+        return after, record
 
-    (episodes, observation), record = lax.scan(move, (state.episodes, state.observation), (noise, step_keys))
+    (episodes, observation), record = lax.scan(move, (state.episodes, state.observation), (noise, step_keys, starts))
     *batch, rewards, vectors = record
     learner = state.learner._replace(moments=moments.including(vectors) if inputs.any_normalised else moments)
     after = RunState(learner, episodes, observation, key)

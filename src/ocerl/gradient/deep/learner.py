@@ -142,6 +142,20 @@ def less_common_chance(advantage: jax.Array, group: int) -> jax.Array:
     return advantage - (advantage * others).mean() / ((others**2).mean() + 1e-12) * others
 
 
+def shuffled_steps(key: jax.Array, times: int, environments: int) -> jax.Array:
+    """A random order of the steps of a batch, numbered `time · environments + environment`.
+
+    The times are shuffled, and each environment begins at another place among them. Any part of this order is as mixed
+    as of one in which all steps are shuffled (it holds as many steps of each environment, or nearly), but to shuffle
+    all steps means to sort them, which takes a tenth of an update of a small network.
+    """
+    shuffle, draw = jax.random.split(key)
+    order = jax.random.permutation(shuffle, times)
+    start = jax.random.randint(draw, (environments,), 0, times)
+    time = order[(jnp.arange(times)[:, None] + start) % times]
+    return (time * environments + jnp.arange(environments)).ravel()
+
+
 def _passes(
     agent: Agent,
     optimiser: optax.OptState,
@@ -168,7 +182,7 @@ def _passes(
     if config.pieces == 1:
         shuffled = jax.tree.map(lambda x: x[None], flat)
     else:
-        order = jax.random.permutation(key, config.batch)
+        order = shuffled_steps(key, config.rollout, config.environments)
         shuffled = jax.tree.map(lambda x: x[order].reshape(config.pieces, -1, *x.shape[1:]), flat)
 
     def one_pass(carry: Any, _: None) -> Any:

@@ -1,5 +1,8 @@
 """The networks: perceptrons and a small convolutional one, on arrays with any leading axes.
 
+Inside, samples are the columns of a matrix. A weight's gradient is then a product along rows, for which processors take
+half the time of one along columns.
+
 Weights are drawn normal, scaled by the fan-in, without the orthogonal initialisation that PPO often comes with: its
 QR factorisations, batched over seeds, can hang JAX 0.10 on two cores.
 """
@@ -7,7 +10,7 @@ QR factorisations, batched over seeds, can hang JAX 0.10 on two cores.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import equinox as eqx
 import jax
@@ -15,19 +18,48 @@ import jax.numpy as jnp
 from jax import lax
 
 
+@jax.custom_vjp
+def _affine(weight: jax.Array, bias: jax.Array, columns: jax.Array) -> jax.Array:
+    """An affine map of columns; its gradients are spelled out, as those derived from it are slower products."""
+    return weight @ columns + bias[:, None]
+
+
+def _affine_forward(weight: jax.Array, bias: jax.Array, columns: jax.Array) -> Any:
+    return _affine(weight, bias, columns), (weight, columns)
+
+
+def _affine_backward(kept: tuple[jax.Array, jax.Array], back: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    weight, columns = kept
+    along_rows = lax.dot_general(back, columns, (((1,), (1,)), ((), ())))
+    return along_rows, back.sum(axis=1), weight.T @ back
+
+
+_affine.defvjp(_affine_forward, _affine_backward)
+
+
+def _to_columns(x: jax.Array) -> jax.Array:
+    # Without the barrier, the transposition would be put off to each product.
+    return lax.optimization_barrier(x.reshape(-1, x.shape[-1]).T)
+
+
+def _from_columns(columns: jax.Array, lead: tuple[int, ...]) -> jax.Array:
+    return lax.optimization_barrier(columns).T.reshape(*lead, -1)
+
+
 @final
 class Dense(eqx.Module):
-    """An affine map of the last axis."""
+    """An affine map of columns."""
 
     weight: jax.Array
+    """`[outputs, inputs]`"""
     bias: jax.Array
 
     def __init__(self, key: jax.Array, inputs: int, outputs: int, *, scale: float = 1.0) -> None:
-        self.weight = jax.random.normal(key, (inputs, outputs)) * scale / max(inputs, 1) ** 0.5
+        self.weight = jax.random.normal(key, (outputs, inputs)) * scale / max(inputs, 1) ** 0.5
         self.bias = jnp.zeros(outputs)
 
-    def __call__(self, x: jax.Array) -> jax.Array:
-        return x @ self.weight + self.bias
+    def __call__(self, columns: jax.Array) -> jax.Array:
+        return _affine(self.weight, self.bias, columns)
 
 
 @final
@@ -52,9 +84,10 @@ class Perceptron(eqx.Module):
         self.last = Dense(keys[-1], sizes[-1], outputs, scale=last_scale)
 
     def __call__(self, x: jax.Array) -> jax.Array:
+        columns = _to_columns(x)
         for layer in self.hidden:
-            x = jnp.tanh(layer(x))
-        return self.last(x)
+            columns = jnp.tanh(layer(columns))
+        return _from_columns(self.last(columns), x.shape[:-1])
 
 
 @final
@@ -84,4 +117,4 @@ class Convolution(eqx.Module):
         for kernel, bias in zip(self.kernels, self.biases, strict=True):
             x = lax.conv_general_dilated(x, kernel, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
             x = jax.nn.relu(x + bias)
-        return jnp.tanh(self.last(x.reshape(*lead, -1)))
+        return _from_columns(jnp.tanh(self.last(_to_columns(x.reshape(x.shape[0], -1)))), lead)
