@@ -21,8 +21,9 @@ from ocerl.gradient.deep.actions import actions_of
 from ocerl.gradient.deep.agent import Agent
 from ocerl.gradient.deep.config import DeepConfig
 from ocerl.gradient.deep.driver import Greedy, Report
-from ocerl.gradient.deep.following import carried, knots_over
+from ocerl.gradient.deep.following import carried
 from ocerl.gradient.deep.inputs import Inputs
+from ocerl.gradient.deep.knots import knots_over
 from ocerl.gradient.deep.learner import LearnerState, init
 from ocerl.gradient.deep.sources import Source, gymnasium_task
 from ocerl.gradient.deep.vector import GymnasiumDriver, GymnasiumProblem, GymnasiumState, as_played

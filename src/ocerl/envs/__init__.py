@@ -25,6 +25,7 @@ from ocerl.envs.augmented import (
     AugmentedState,
     AugmentedStep,
     BudgetAmong,
+    SpreadBudget,
     UniformBudget,
     first_budgets,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "Episodes",
     "GuardedMaze",
     "RandomPolicy",
+    "SpreadBudget",
     "TabularEnvironment",
     "TimeStep",
     "UniformBudget",

@@ -72,7 +72,21 @@ class BudgetAmong(eqx.Module):
         return jax.random.choice(key, self.budgets)
 
 
-FirstBudget = UniformBudget | BudgetAmong
+@final
+class SpreadBudget(eqx.Module):
+    """First budgets between two numbers, even between knots: where knots are dense, so are the budgets."""
+
+    knots: jax.Array = eqx.field(converter=lambda knots: jnp.asarray(knots, dtype=jnp.float32))
+    low: Number = eqx.field(converter=jnp.float32)
+    high: Number = eqx.field(converter=jnp.float32)
+
+    def __call__(self, key: jax.Array) -> jax.Array:
+        place = jnp.arange(self.knots.size, dtype=jnp.float32)
+        low, high = (jnp.interp(end, self.knots, place) for end in (self.low, self.high))
+        return jnp.interp(jax.random.uniform(key, minval=low, maxval=high), place, self.knots)
+
+
+FirstBudget = UniformBudget | BudgetAmong | SpreadBudget
 
 
 def first_budgets(environment: Environment[Any], risk: Risk) -> FirstBudget:

@@ -33,6 +33,19 @@ class Effort(NamedTuple):
     final_episodes: int
     """From each finalist."""
 
+    def for_horizon(self, horizon: int) -> Effort:
+        """More episodes where they are short."""
+        more = int(np.clip(LONG // horizon, 1, MOST_MORE))
+        return self._replace(episodes=more * self.episodes, final_episodes=more * self.final_episodes)
+
+
+LONG, MOST_MORE = 160, 8
+COMPILED_QUICK = Effort(candidates=17, episodes=512, finalists=4, final_episodes=2048)
+COMPILED_FULL = Effort(candidates=65, episodes=2048, finalists=8, final_episodes=16_384)
+GYMNASIUM_QUICK = Effort(candidates=5, episodes=32, finalists=2, final_episodes=96)
+GYMNASIUM_FULL = Effort(candidates=17, episodes=64, finalists=4, final_episodes=256)
+"""Gymnasium's environments are some hundred times slower."""
+
 
 class Sample(NamedTuple):
     """Returns of fresh episodes of a policy from some first budgets."""

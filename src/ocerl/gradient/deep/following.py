@@ -9,8 +9,7 @@ most 0, half of the first budgets would soon be above.) The range never shrinks.
 *Near* and not beyond, because a utility that is flat above the budget, such as that of CVaR, asks for no more than the
 first budget: a policy that always earns what it is asked for never gets beyond the range, and would stay there.
 
-The knots at which the networks see a budget follow: they are even over the range and zero, where the utility has its
-kink and where budgets are at the end of an episode. New knots give the inputs a new meaning, and a network that knows
+The knots at which the networks see a budget follow. New knots give the inputs a new meaning, and a network that knows
 nothing of it would forget what it learned. But as a piecewise linear function of the budget enters the first layer
 linearly, the same function on other knots has weights
 
@@ -60,16 +59,6 @@ def followed(budgets: Range, returns: NDArray[np.floating]) -> Range:
     return low - span / 2 * below, high + span / 2 * above
 
 
-def knots_over(budgets: Range, number: int) -> NDArray[np.float64]:
-    """Knots even over a range and zero, at least two.
-
-    >>> knots_over((-3.0, -1.0), 4).tolist()
-    [-3.0, -2.0, -1.0, 0.0]
-    """
-    low, high = min(budgets[0], 0.0), max(budgets[1], 0.0)
-    return np.linspace(low, high if high > low else 1.0, max(number, 2))
-
-
 def carried(agent: Agent, inputs: Inputs, knots: NDArray[np.floating]) -> tuple[Agent, Inputs]:
     """An agent and its inputs on other knots, with the same answers (as far as these knots can tell them)."""
     new = jnp.asarray(knots, dtype=inputs.budget_knots.dtype)
@@ -90,6 +79,7 @@ def _on_knots(layer: Dense, inputs: Inputs, new: jax.Array) -> Dense:
     # The number beside the hats is scaled to [-1, 1] over the knots: old = stretch · new + shift.
     stretch = (new[-1] - new[0]) / (old[-1] - old[0])
     shift = (new[-1] + new[0] - old[-1] - old[0]) / (old[-1] - old[0])
-    number = layer.weight[end]
-    weight = layer.weight.at[begin:end].set(hats(new, old) @ layer.weight[begin:end]).at[end].set(stretch * number)
+    number = layer.weight[:, end]
+    weight = layer.weight.at[:, begin:end].set(layer.weight[:, begin:end] @ hats(new, old).T)
+    weight = weight.at[:, end].set(stretch * number)
     return eqx.tree_at(lambda layer: (layer.weight, layer.bias), layer, (weight, layer.bias + shift * number))

@@ -19,6 +19,8 @@ ADAPTATION = 2.0
 """The factor by which the KL weight follows its target …"""
 TOLERANCE = 1.5
 """… once the divergence is beyond it by this factor."""
+POWER = 8
+"""The policy that is evaluated averages about the last 1/8 of the updates."""
 FEW_STEPS = 20.0
 """A knot's own deviation counts as much as the batch's when it has so many steps."""
 
@@ -40,6 +42,8 @@ class LearnerState(NamedTuple):
 
     updates: jax.Array
     agent: Agent
+    average: Agent
+    """The weights averaged over the last updates: the policy that is evaluated."""
     optimiser: optax.OptState
     moments: Moments
     kl_weight: jax.Array
@@ -63,6 +67,7 @@ def init(key: jax.Array, inputs: Inputs, agent: Agent, config: DeepConfig) -> Le
     return LearnerState(
         updates=jnp.int32(0),
         agent=agent,
+        average=agent,
         optimiser=_optimiser(config).init(eqx.filter(agent, eqx.is_inexact_array)),
         moments=inputs.no_moments(),
         kl_weight=jnp.float32(config.kl_weight),
@@ -103,11 +108,23 @@ def update(state: LearnerState, batch: Batch, config: DeepConfig) -> tuple[Learn
     after = state._replace(
         updates=state.updates + 1,
         agent=agent,
+        average=averaged(state.average, agent, state.updates),
         optimiser=optimiser,
         kl_weight=_adapted(state.kl_weight, kl, config),
         key=key,
     )
     return after, metrics
+
+
+def averaged(average: Agent, agent: Agent, updates: jax.Array) -> Agent:
+    r"""The polynomial average of the weights (Shamir and Zhang, 2013): less noisy than the last of them.
+
+    .. math:: \bar\theta_{k+1} = \bar\theta_k + \frac{p + 1}{k + p + 1} (\theta_{k+1} - \bar\theta_k)
+    """
+    share = (POWER + 1) / (updates + POWER + 1)
+    old, _ = eqx.partition(average, eqx.is_inexact_array)
+    new, rest = eqx.partition(agent, eqx.is_inexact_array)
+    return eqx.combine(jax.tree.map(lambda a, w: a + share * (w - a), old, new), rest)
 
 
 def scaled(advantage: jax.Array, hats: jax.Array) -> jax.Array:

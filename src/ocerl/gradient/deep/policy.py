@@ -217,11 +217,13 @@ def _read_network(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Gre
         lambda: Agent(jax.random.key(0), inputs, actions, hidden=hidden, critic=about["critic"])
     )
     moments = Moments(jnp.float32(1.0), jnp.asarray(arrays["mean"]), jnp.asarray(arrays["variance"]))
-    shapes, structure = jax.tree.flatten(eqx.filter(blank, eqx.is_array_like))
+    held, rest = eqx.partition(blank, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
+    shapes, structure = jax.tree.flatten(held)
     leaves = [arrays[f"weight-{number}"] for number in range(len(shapes))]
     for leaf, blank_leaf in zip(leaves, shapes, strict=True):
         if leaf.shape != blank_leaf.shape or not np.isfinite(leaf).all():
             raise ValueError(
                 f"a weight of shape {leaf.shape} where {blank_leaf.shape} belongs, or one that is not finite"
             )
-    return Greedy(jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in leaves]), inputs, moments)
+    agent = eqx.combine(jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in leaves]), rest)
+    return Greedy(agent, inputs, moments)

@@ -44,6 +44,8 @@ class DeepTraining:
     config: DeepConfig
     horizon: int
     discount: float
+    budget_range: tuple[float, float]
+    """The range of first budgets at the beginning."""
     runs: tuple[DeepSeedResult, ...]
     updates: NDArray[np.int64]
     """After how many updates the curves were recorded."""
@@ -79,6 +81,7 @@ class DeepTraining:
             "risk": self.risk.name,
             "horizon": self.horizon,
             "discount": self.discount,
+            "budget_range": list(self.budget_range),
             "oracle": self.oracle,
             "settings": asdict(self.config),
             "steps_per_update": self.config.batch,

@@ -77,6 +77,7 @@ def train(
         config=config,
         horizon=world.task.horizon,
         discount=world.task.discount,
+        budget_range=world.task.budget_range,
         runs=tuple(judge.final(state, number, s) for number, s in enumerate(run.seeds)),
         updates=history["update"],
         values=history["value"],

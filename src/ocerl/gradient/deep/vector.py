@@ -35,8 +35,9 @@ from ocerl.errors import OcerlError
 from ocerl.gradient.deep.actions import Actions
 from ocerl.gradient.deep.config import DeepConfig
 from ocerl.gradient.deep.driver import Greedy, Report, Task, all_finite, first_broken
-from ocerl.gradient.deep.following import Range, carried, followed, knots_over
+from ocerl.gradient.deep.following import Range, carried, followed
 from ocerl.gradient.deep.inputs import Inputs
+from ocerl.gradient.deep.knots import knots_over, spread
 from ocerl.gradient.deep.lanes import Lanes
 from ocerl.gradient.deep.learner import Batch, LearnerState, update
 from ocerl.gradient.deep.playing import FirstBudgets, Played, Stage
@@ -214,15 +215,19 @@ class GymnasiumDriver:
         if self.task.guessed and self.config.first_budget is None and played.returns is not None:
             wider = followed(budgets, played.returns)
             if wider != budgets:
-                agent, inputs = carried(learner.agent, inputs, knots_over(wider, inputs.budget_knots.size))
-                return learner._replace(agent=agent), inputs, wider, report
+                before, new = inputs, knots_over(wider, inputs.budget_knots.size)
+                agent, inputs = carried(learner.agent, before, new)
+                average, _ = carried(learner.average, before, new)
+                return learner._replace(agent=agent, average=average), inputs, wider, report
         return learner, inputs, budgets, report
 
     def first_budgets(self, budgets: Range) -> FirstBudgets:
+        """How first budgets are drawn: among those given, or spread over the range."""
         among = self.problem.among
         if among is not None:
             return lambda rng, number: rng.choice(among, number)
-        return lambda rng, number: rng.uniform(*budgets, number)
+        knots = knots_over(budgets, self.config.budget_knots)
+        return lambda rng, number: spread(knots, budgets, rng.random(number))
 
     def payoff(self, played: Played) -> NDArray[np.float64]:
         """What the learner maximises."""

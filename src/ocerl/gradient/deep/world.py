@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ocerl.envs import AugmentedEnvironment, Environment, TabularEnvironment, UniformBudget, make
+from ocerl.envs import AugmentedEnvironment, Environment, SpreadBudget, TabularEnvironment, UniformBudget, make
 from ocerl.envs.augmented import FirstBudget, first_budgets
 from ocerl.envs.catalogue import SIMULATORS
 from ocerl.envs.registration import IDS
@@ -27,8 +27,8 @@ from ocerl.gradient import budgets
 from ocerl.gradient.deep.compiled import CompiledDriver, Problem
 from ocerl.gradient.deep.config import DeepConfig
 from ocerl.gradient.deep.driver import Driver, Task
-from ocerl.gradient.deep.following import knots_over
 from ocerl.gradient.deep.inputs import Inputs, even_knots
+from ocerl.gradient.deep.knots import knots_over
 from ocerl.gradient.deep.sources import Source, gymnasium_task
 from ocerl.gradient.deep.vector import GymnasiumDriver, GymnasiumProblem
 from ocerl.gradient.layers import first_layer, next_layer
@@ -111,13 +111,11 @@ def driver_of(world: World, risk: Risk, config: DeepConfig) -> Driver:
 
 
 def knots_of(world: World, config: DeepConfig) -> NDArray[np.floating]:
-    """Where the networks see a budget: all that an episode can meet, where these are few, else evenly spaced."""
+    """Where the networks see a budget: all that an episode can meet, where these are few, else `knots_over`."""
     met = None if world.model is None else _met_budgets(world.model)
     if met is not None and 2 <= met.size <= MOST_ONE_HOT:
         return met
-    if world.task.guessed:
-        return knots_over(world.task.budget_range, config.budget_knots)
-    return even_knots(*world.task.budget_range, config.budget_knots)
+    return knots_over(world.task.budget_range, config.budget_knots)
 
 
 def payoff_unit(risk: Risk, budget_range: tuple[float, float]) -> float:
@@ -150,10 +148,13 @@ def _task(environment: Environment[Any], name: str, budget_range: tuple[float, f
     )
 
 
-def _first_budget(environment: Environment[Any], task: Task, risk: Risk, config: DeepConfig) -> FirstBudget | None:
+def _first_budget(environment: Environment[Any], task: Task, risk: Risk, config: DeepConfig) -> FirstBudget:
+    """Over all returns where these are few and one of them is optimal; else over the range, dense near zero."""
     if config.first_budget is not None:
         return UniformBudget(*config.first_budget)
-    return first_budgets(environment, risk) if task.return_support is not None else UniformBudget(*task.budget_range)
+    if task.return_support is not None and risk.slopes is not None:
+        return first_budgets(environment, risk)
+    return SpreadBudget(knots_over(task.budget_range, config.budget_knots), *task.budget_range)
 
 
 def _met_budgets(model: TabularMDP) -> NDArray[np.float64] | None:
