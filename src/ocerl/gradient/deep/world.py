@@ -73,6 +73,7 @@ def open_world(
     """
     both = {"horizon": horizon, "discount": discount}
     given: dict[str, Any] = {name: value for name, value in both.items() if value is not None}
+    given_name = environment if isinstance(environment, str) else None
     if isinstance(environment, str) and environment in IDS and "model" in IDS[environment]:
         environment = IDS[environment]["model"]
     if isinstance(environment, str) and environment in SIMULATORS:
@@ -82,10 +83,11 @@ def open_world(
     elif isinstance(environment, str) and not parameters and _is_table(environment):
         environment = load_model(environment, **given)
     if isinstance(environment, TabularMDP):
-        model, name = environment, environment.name
-        return World(_task(TabularEnvironment(model), name, budget_range), model, TabularEnvironment(model))
+        compiled = TabularEnvironment(environment)
+        return World(_task(compiled, given_name or environment.name, budget_range), environment, compiled)
     if isinstance(environment, Environment):
-        return World(_task(environment, type(environment).__name__, budget_range), environment=environment)
+        name = given_name or type(environment).__name__
+        return World(_task(environment, name, budget_range), environment=environment)
     source = Source.of(environment, **parameters)
     task = gymnasium_task(source, horizon=horizon, discount=discount, budget_range=budget_range)
     return World(task, source=source)
@@ -137,6 +139,7 @@ def payoff_unit(risk: Risk, budget_range: tuple[float, float]) -> float:
 
 
 def _task(environment: Environment[Any], name: str, budget_range: tuple[float, float] | None) -> Task:
+    own = budget_range is None or tuple(budget_range) == environment.budget_range
     return Task(
         name=name,
         observation_space=environment.observation_space,
@@ -144,7 +147,7 @@ def _task(environment: Environment[Any], name: str, budget_range: tuple[float, f
         horizon=environment.horizon,
         discount=environment.discount,
         budget_range=environment.budget_range if budget_range is None else budget_range,
-        return_support=environment.return_support if budget_range is None else None,
+        return_support=environment.return_support if own else None,
     )
 
 
