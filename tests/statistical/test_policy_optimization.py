@@ -40,7 +40,7 @@ def test_the_papers_table(risk: str) -> None:
 
 @pytest.mark.parametrize("risk", ["cvar:0.25", "mean-variance:2"])
 def test_reinforce_beats_the_best_markov_policy(risk: str) -> None:
-    trained = train_tabular(zoo.make("paper"), risk, oracle="reinforce", seeds=5)
+    trained = train_tabular(zoo.make("paper"), risk, oracle="reinforce-tabular", seeds=5)
     optimum, markov = PAPER[risk]
     assert min(run.value for run in trained.runs) >= optimum - 0.02
     assert trained.values[-1].min() > (optimum + markov) / 2

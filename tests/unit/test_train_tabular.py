@@ -62,7 +62,7 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path: Path) -> None:
             raise KilledError
 
     model = random_mdp(1, states=3, horizon=3)
-    for oracle in ("npg", "reinforce", "npg-exact"):
+    for oracle in ("npg", "reinforce-tabular", "npg-exact"):
         folder = tmp_path / oracle
         settings: dict[str, Any] = {"oracle": oracle, "updates": 300, "seeds": 2, "folder": folder}
         with pytest.raises(KilledError):
@@ -106,7 +106,7 @@ def test_students_interval() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"oracle": "ppo"}, "no tabular oracle 'ppo'; there are npg, npg-exact, reinforce"),
+        ({"oracle": "ppo"}, "no tabular oracle 'ppo'; there are npg, npg-exact, reinforce-tabular"),
         ({"updates": 0}, "updates must be a whole number of at least 1, got 0"),
         ({"seeds": 0}, "seeds must be a whole number of at least 1, got 0"),
         ({"seeds": 2.5}, "seeds must be a whole number of at least 1, got 2.5"),

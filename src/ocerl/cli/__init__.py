@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ocerl import __version__
-from ocerl.cli import explore, frontier, plan, reproduce, train
+from ocerl.cli import evaluate, explore, frontier, plan, reproduce, train
 from ocerl.errors import OcerlError
 
-COMMANDS = (plan, frontier, explore, train, reproduce)
+COMMANDS = (plan, frontier, explore, train, evaluate, reproduce)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import math
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ocerl.errors import OcerlError
+
+if TYPE_CHECKING:
+    from ocerl.gradient.deep import DeepSeedResult
 
 WIDEST = 1000
 """How wide a table may become in a file."""
@@ -82,8 +86,8 @@ def parse_levels(text: str) -> list[float]:
 
 
 @contextmanager
-def progress_bar(label: str) -> Generator[Callable[[int, int], None] | None, None, None]:
-    """A progress bar on standard error, and only on a terminal."""
+def progress_bar(label: str) -> Generator[Callable[..., None] | None, None, None]:
+    """A progress bar on standard error, and only on a terminal; called with what is done, all, and maybe a note."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -92,7 +96,11 @@ def progress_bar(label: str) -> Generator[Callable[[int, int], None] | None, Non
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def progress(done: int, total: int, note: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=f"{label}: {note}" if note else label)
+
+        yield progress
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -113,6 +121,27 @@ def print_table(title: str, columns: list[str], rows: list[list[str]], *, left: 
     # A file or a pipe is as wide as it takes. A name in brackets is a name, not a colour.
     width = None if sys.stdout.isatty() else WIDEST
     Console(width=width, markup=False, highlight=False, emoji=False).print(table)
+
+
+def table_of_runs(runs: Sequence[DeepSeedResult]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows for trained network policies, one row for each seed."""
+    rows: list[list[str]] = []
+    for run in runs:
+        spread = "exact" if run.exact else f"{run.estimate.low:.6g} … {run.estimate.high:.6g}"
+        rows.append([str(run.seed), f"{run.value:.6g}", spread, f"{run.mean:.6g}", f"{run.policy.budget:.6g}"])
+    return ["seed", runs[0].risk, "95% interval", "mean return", "first budget"], rows
+
+
+def literal(text: str) -> Any:
+    """A number, a word or a tuple as Python writes it; anything else is text.
+
+    >>> literal("0.1"), literal("(64, 64)"), literal("True"), literal("q")
+    (0.1, (64, 64), True, 'q')
+    """
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:

@@ -50,9 +50,9 @@ class Kind:
 ORACLES = {
     "npg": Kind(SampledNPG, SampledNPGState, 1000, 10, ("step_size", "growth", "episodes", "exploration")),
     "npg-exact": Kind(ExactNPG, ExactNPGState, 100, 1, ("step_size", "growth")),
-    "reinforce": Kind(Reinforce, ReinforceState, 10_000, 10, ("step_size", "episodes", "barrier")),
+    "reinforce-tabular": Kind(Reinforce, ReinforceState, 10_000, 10, ("step_size", "episodes", "barrier")),
 }
-"""`npg` and `reinforce` need samples only; `npg-exact` knows the model and is not random."""
+"""`npg` and `reinforce-tabular` need samples only; `npg-exact` knows the model and is not random."""
 
 
 def train_tabular(

@@ -73,7 +73,9 @@ class Judge:
         returns = self.driver.returns(policy.network, np.array([policy.budget]), self.episodes, word)[0]
         found = estimate(returns, self.risk)
         value, mean = self._exactly(policy) if self.exact else (found.value, float(returns.mean()))
-        return DeepSeedResult(seed=seed, value=value, exact=self.exact, mean=mean, estimate=found, policy=policy)
+        return DeepSeedResult(
+            seed=seed, risk=self.risk.name, value=value, exact=self.exact, mean=mean, estimate=found, policy=policy
+        )
 
     def optimum(self) -> tuple[float, float] | None:
         """The planner's bounds on OCE*, where the model is known."""

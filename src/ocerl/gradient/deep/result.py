@@ -22,6 +22,7 @@ class DeepSeedResult:
     """One run."""
 
     seed: int
+    risk: str
     value: float
     """The OCE of `policy`: exact where the model is known, else estimated."""
     exact: bool
@@ -31,6 +32,19 @@ class DeepSeedResult:
     """From fresh episodes, with an interval."""
     policy: NetworkPolicy
     """The greedy policy of the trained network, with its first budget."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The documented JSON form."""
+        return {
+            "seed": self.seed,
+            "value": self.value,
+            "exact": self.exact,
+            "value_ci": [self.estimate.low, self.estimate.high],
+            "episodes": self.estimate.n,
+            "tail_count": self.estimate.tail_count,
+            "mean": self.mean,
+            "budget": self.policy.budget,
+        }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,14 +101,7 @@ class DeepTraining:
             "steps_per_update": self.config.batch,
             "seeds": [
                 {
-                    "seed": run.seed,
-                    "value": run.value,
-                    "exact": run.exact,
-                    "value_ci": [run.estimate.low, run.estimate.high],
-                    "episodes": run.estimate.n,
-                    "tail_count": run.estimate.tail_count,
-                    "mean": run.mean,
-                    "budget": run.policy.budget,
+                    **run.to_dict(),
                     "curve": [[int(k), float(v)] for k, v in zip(self.updates, self.values[:, number], strict=True)],
                 }
                 for number, run in enumerate(self.runs)

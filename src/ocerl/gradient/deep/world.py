@@ -80,7 +80,7 @@ def open_world(
         environment = make(environment, **given, **parameters)
     elif isinstance(environment, TabularMDP):
         environment = environment.with_(**given)
-    elif isinstance(environment, str) and not parameters and _is_table(environment):
+    elif isinstance(environment, str) and not parameters and is_table(environment):
         environment = load_model(environment, **given)
     if isinstance(environment, TabularMDP):
         compiled = TabularEnvironment(environment)
@@ -177,7 +177,7 @@ def _met_budgets(model: TabularMDP) -> NDArray[np.float64] | None:
     return np.unique(np.round(np.concatenate(met), 9)).astype(np.float64)
 
 
-def _is_table(name: str) -> bool:
+def is_table(name: str) -> bool:
     """Whether a text names a tabular model; a Gymnasium id does if its environment carries a table."""
     if name in names() or not GYMNASIUM_ID.fullmatch(name):
         return True
