@@ -42,7 +42,9 @@ def add_to(commands: Any) -> None:
     parser.add_argument("model", metavar="ENV", help="a model, a simulator or a Gymnasium id")
     parser.add_argument("--risk", required=True, help="such as cvar:0.25, entropic:-1, mean-variance:1")
     parser.add_argument(
-        "--oracle", choices=(*TABULAR, *DEEP), help="default: npg for a model, ppo-forward for anything else"
+        "--oracle",
+        choices=(*TABULAR, *DEEP),
+        help="default: ppo-forward for a simulator or a Gymnasium id, npg for a model",
     )
     parser.add_argument("--seeds", type=int, metavar="N", help="number of independent runs (tables 10, networks 1)")
     parser.add_argument("--horizon", type=int, metavar="H", help="number of steps (default: the environment's own)")
@@ -92,9 +94,10 @@ def run(options: argparse.Namespace) -> None:
     if options.resume and not options.out:
         raise OcerlError("--resume needs --out, the folder of the run to go on with")
     if options.oracle is None:
-        from ocerl.gradient.deep.world import is_table
+        from ocerl.gradient.deep.world import SIMULATORS, is_table
 
-        options.oracle = "npg" if is_table(options.model) and not options.env else "ppo-forward"
+        simulated = options.model in SIMULATORS or options.env
+        options.oracle = "ppo-forward" if simulated or not is_table(options.model) else "npg"
     deep = options.oracle in DEEP
     for name in TABULAR_OPTIONS if deep else (*DEEP_OPTIONS, *DEEP_RUN_OPTIONS):
         if getattr(options, name) is not None:
