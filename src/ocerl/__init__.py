@@ -12,7 +12,8 @@ value:
 
 - you have a model: `plan` finds the optimum exactly, or between certified bounds (Section 2.1);
 - you have a world to explore and no model: `explore`, by optimism (Section 3, Algorithm 1);
-- you have a simulator: `train_tabular`, by policy gradients (Section 4, Algorithm 2); deep learners are to come.
+- you have a simulator or any Gymnasium environment: `train`, by policy gradients with networks, or `train_tabular`,
+  with tables (Section 4, Algorithm 2).
 
 Rewards are maximised, τ is the mass of the worst tail, and a bigger number is better, everywhere.
 
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ocerl.errors import OcerlError
     from ocerl.gradient import train_tabular
+    from ocerl.gradient.deep import NetworkPolicy, evaluate_run, train
     from ocerl.mdp import TabularMDP, from_arrays, from_gymnasium, read_csv, write_csv, zoo
     from ocerl.optimistic import explore
     from ocerl.planning import best_markov, evaluate, frontier, load_policy, plan
@@ -53,6 +55,7 @@ __all__ = [
     "MeanCVaR",
     "MeanVariance",
     "MonotoneMeanVariance",
+    "NetworkPolicy",
     "OcerlError",
     "Risk",
     "TabularMDP",
@@ -62,6 +65,7 @@ __all__ = [
     "check_utility",
     "estimate",
     "evaluate",
+    "evaluate_run",
     "explore",
     "from_arrays",
     "from_gymnasium",
@@ -70,6 +74,7 @@ __all__ = [
     "parse_risk",
     "plan",
     "read_csv",
+    "train",
     "train_tabular",
     "write_csv",
     "zoo",
@@ -82,6 +87,7 @@ _HOME = {
     "MeanCVaR": "ocerl.risk",
     "MeanVariance": "ocerl.risk",
     "MonotoneMeanVariance": "ocerl.risk",
+    "NetworkPolicy": "ocerl.gradient.deep",
     "OcerlError": "ocerl.errors",
     "Risk": "ocerl.risk",
     "TabularMDP": "ocerl.mdp",
@@ -90,6 +96,7 @@ _HOME = {
     "check_utility": "ocerl.risk",
     "estimate": "ocerl.risk",
     "evaluate": "ocerl.planning",
+    "evaluate_run": "ocerl.gradient.deep",
     "explore": "ocerl.optimistic",
     "from_arrays": "ocerl.mdp",
     "from_gymnasium": "ocerl.mdp",
@@ -98,6 +105,7 @@ _HOME = {
     "parse_risk": "ocerl.risk",
     "plan": "ocerl.planning",
     "read_csv": "ocerl.mdp",
+    "train": "ocerl.gradient.deep",
     "train_tabular": "ocerl.gradient",
     "write_csv": "ocerl.mdp",
     "zoo": "ocerl.mdp",

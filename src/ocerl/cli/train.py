@@ -44,7 +44,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--oracle",
         choices=(*TABULAR, *DEEP),
-        help="default: ppo-forward for a simulator or a Gymnasium id, npg for a model",
+        help="default: npg for a model, ppo-forward for anything else",
     )
     parser.add_argument("--seeds", type=int, metavar="N", help="number of independent runs (tables 10, networks 1)")
     parser.add_argument("--horizon", type=int, metavar="H", help="number of steps (default: the environment's own)")
