@@ -6,7 +6,8 @@ the best certainty equivalent is taken: first among candidates, then, on new epi
 What is reported comes from episodes that had no part in the choice.
 
 **Ties** go to the better mean: above its budget a CVaR is indifferent to more reward, so that policies of equal
-tail may differ in their mean. All first budgets whose value is within one standard error of the best tie.
+tail may differ in their mean. First budgets tie with the best that are behind it by at most one standard error of the
+difference.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Effort(NamedTuple):
         return self._replace(episodes=more * self.episodes, final_episodes=more * self.final_episodes)
 
 
-LONG, MOST_MORE = 160, 8
+LONG, MOST_MORE = 160, 16
 COMPILED_QUICK = Effort(candidates=17, episodes=512, finalists=4, final_episodes=2048)
 COMPILED_FULL = Effort(candidates=65, episodes=2048, finalists=8, final_episodes=16_384)
 GYMNASIUM_QUICK = Effort(candidates=5, episodes=32, finalists=2, final_episodes=96)
@@ -55,17 +56,24 @@ class Sample(NamedTuple):
     returns: Floats
     """`[budgets, episodes]`"""
 
-    def values(self, risk: Risk) -> tuple[Floats, Floats]:
-        """The certainty equivalent of the returns from each first budget, and its standard error."""
-        found = [risk.certainty_equivalent(row) for row in self.returns]
-        errors = [_error(risk, row, one.budget) for row, one in zip(self.returns, found, strict=True)]
-        return np.array([one.value for one in found]), np.array(errors)
+    def values(self, risk: Risk) -> Floats:
+        """The certainty equivalent of the returns from each first budget."""
+        return np.array([risk.certainty_equivalent(row).value for row in self.returns])
 
     def best(self, risk: Risk) -> int:
-        """The number of the best first budget; among those within a standard error, the one of the best mean."""
-        values, errors = self.values(risk)
-        top = int(values.argmax())
-        means = np.where(values >= values[top] - errors[top], self.returns.mean(axis=1), -np.inf)
+        """The number of the best first budget; of those that it does not beat for certain, the one of the best mean.
+
+        Episode `i` meets the same chance from every first budget, so differences have a smaller error than values.
+        """
+        found = [risk.certainty_equivalent(row) for row in self.returns]
+        top = int(np.argmax([one.value for one in found]))
+        # By the envelope theorem, the certainty equivalent errs as the mean of `b + u(Z - b)` does.
+        earned = np.stack(
+            [risk.utility(row - one.budget) + one.budget for row, one in zip(self.returns, found, strict=True)]
+        )
+        behind = earned[top] - earned
+        error = behind.std(axis=1) / np.sqrt(behind.shape[1])
+        means = np.where(behind.mean(axis=1) <= error, self.returns.mean(axis=1), -np.inf)
         return int(means.argmax())
 
 
@@ -84,13 +92,7 @@ def survey(driver: Driver, policy: Greedy, budget_range: tuple[float, float], ef
 
 def choose(driver: Driver, policy: Greedy, risk: Risk, sample: Sample, effort: Effort, seed: int) -> float:
     """The first budget for a risk: the best, on new episodes, of the best candidates of a survey."""
-    values, _ = sample.values(risk)
-    finalists = np.sort(np.argsort(values)[-effort.finalists :])
+    finalists = np.sort(np.argsort(sample.values(risk))[-effort.finalists :])
     budgets = sample.budgets[finalists]
     final = Sample(budgets, driver.returns(policy, budgets, effort.final_episodes, seed))
     return float(budgets[final.best(risk)])
-
-
-def _error(risk: Risk, returns: Floats, budget: float) -> float:
-    """The standard error of the certainty equivalent, by the influence function `b + u(Z - b)`."""
-    return float(np.asarray(risk.utility(returns - budget)).std() / np.sqrt(returns.size))
