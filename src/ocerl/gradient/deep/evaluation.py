@@ -35,12 +35,14 @@ class Effort(NamedTuple):
     """From each finalist."""
 
     def for_horizon(self, horizon: int) -> Effort:
-        """More episodes where they are short."""
+        """More first budgets and episodes where these are short."""
         more = int(np.clip(LONG // horizon, 1, MOST_MORE))
-        return self._replace(episodes=more * self.episodes, final_episodes=more * self.final_episodes)
+        wider = min(more, 2)
+        return Effort(wider * self.candidates, more * self.episodes, wider * self.finalists, more * self.final_episodes)
 
 
 LONG, MOST_MORE = 160, 16
+"""Episodes of so many steps are long; short ones are played at most so many times as often."""
 COMPILED_QUICK = Effort(candidates=17, episodes=512, finalists=4, final_episodes=2048)
 COMPILED_FULL = Effort(candidates=65, episodes=2048, finalists=8, final_episodes=16_384)
 GYMNASIUM_QUICK = Effort(candidates=5, episodes=32, finalists=2, final_episodes=96)
