@@ -34,6 +34,11 @@ class Effort(NamedTuple):
     final_episodes: int
     """From each finalist."""
 
+    @property
+    def total(self) -> int:
+        """All episodes, those of an estimate included."""
+        return 2 * self.candidates * self.episodes + (self.finalists + 1) * self.final_episodes
+
     def for_horizon(self, horizon: int) -> Effort:
         """More first budgets and episodes where these are short."""
         more = int(np.clip(LONG // horizon, 1, MOST_MORE))
@@ -43,9 +48,9 @@ class Effort(NamedTuple):
 
 LONG, MOST_MORE = 160, 16
 """Episodes of so many steps are long; short ones are played at most so many times as often."""
-COMPILED_QUICK = Effort(candidates=17, episodes=512, finalists=4, final_episodes=2048)
-COMPILED_FULL = Effort(candidates=65, episodes=2048, finalists=8, final_episodes=16_384)
-GYMNASIUM_QUICK = Effort(candidates=5, episodes=32, finalists=2, final_episodes=96)
+COMPILED_QUICK = Effort(candidates=9, episodes=256, finalists=3, final_episodes=1024)
+COMPILED_FULL = Effort(candidates=33, episodes=1024, finalists=6, final_episodes=8192)
+GYMNASIUM_QUICK = Effort(candidates=3, episodes=16, finalists=2, final_episodes=48)
 GYMNASIUM_FULL = Effort(candidates=17, episodes=64, finalists=4, final_episodes=256)
 """Gymnasium's environments are some hundred times slower."""
 

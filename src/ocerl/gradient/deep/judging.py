@@ -29,6 +29,8 @@ from ocerl.risk import Risk, estimate
 
 EPISODES = {True: 100_000, False: 1000}
 """What a result is estimated from unless told otherwise, compiled or not."""
+EXACT_RECORDS, RECORDS = 100, (2, 20)
+"""How often, evenly over a run, policies are judged: exactly, or by episodes at least and at most so often."""
 KEPT_RETURNS = 2048
 """Of a survey, a policy keeps so many returns from each first budget."""
 
@@ -44,8 +46,17 @@ class Judge:
         self.model = world.model
         self.exact = world.model is not None and exact_lattice(world.model) is not None
         horizon = driver.task.horizon
+        # A compiled step without an update costs a fraction of one with it, and few episodes take the whole horizon.
+        self._affordable = 5.0 if world.compiled else 1.0
         self._quick = COMPILED_QUICK.for_horizon(horizon) if world.compiled else GYMNASIUM_QUICK
         self._full = COMPILED_FULL.for_horizon(horizon) if world.compiled else GYMNASIUM_FULL
+
+    def records(self, steps: int) -> int:
+        """How often to judge policies, evenly over a run of so many steps: rarely where that is dear."""
+        if self.exact:
+            return EXACT_RECORDS
+        each = self._quick.total * self.driver.task.horizon
+        return int(np.clip(self._affordable * steps / each, *RECORDS))
 
     def value(self, state: RunState, number: int, seed: int) -> float:
         """The OCE of one seed's greedy policy, for the learning curve."""

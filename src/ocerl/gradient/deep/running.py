@@ -27,8 +27,6 @@ from ocerl.gradient.deep.learner import LearnerState, init
 from ocerl.gradient.deep.saving import arrays_of, restored
 from ocerl.gradient.events import EventWriter
 
-EXACT_RECORDS, RECORDS = 100, 20
-"""How often, evenly over a run, its policies are judged: exactly, or by episodes."""
 CHECKPOINT_SECONDS = 5.0
 """A checkpoint is written at most so often, and at the end."""
 
@@ -81,7 +79,7 @@ class Run:
             return self._play(state, history, logs)
 
     def _play(self, state: RunState, history: Arrays, logs: list[EventWriter]) -> tuple[RunState, Arrays]:
-        records = EXACT_RECORDS if self.judge.exact else RECORDS
+        records = self.judge.records(self.config.steps)
         marks = np.unique(np.rint(np.linspace(0, self.config.updates, records + 1)).astype(np.int64))
         made, written = int(state.learner.updates[0]), time.monotonic()
         if not history:

@@ -40,6 +40,8 @@ from ocerl.risk import Risk
 
 AnyEnvironment = str | TabularMDP | Environment[Any] | Callable[[], Any]
 
+LARGEST_PAYOFF = 1e15
+"""Beyond, sums and squares of pay-offs leave the range of 32 bits."""
 MOST_ONE_HOT = 257
 """Up to so many budgets that an episode can meet, each has a knot of its own: the paper's one-hot encoding."""
 
@@ -130,10 +132,11 @@ def payoff_unit(risk: Risk, budget_range: tuple[float, float]) -> float:
     grid = np.linspace(*budget_range, 33)
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.asarray(risk.utility(grid[:, None] - grid) - risk.utility(-grid)).std()
-    if not (np.isfinite(spread) and spread > 0):
+    if not 0 < spread < LARGEST_PAYOFF:
         raise OcerlError(
-            f"the utility of {risk.name} is not finite, or is constant, over returns in {list(budget_range)}: "
-            "policy gradients need finite pay-offs"
+            f"the pay-offs of {risk.name} spread by {spread:.3g} over returns in [{budget_range[0]:g}, "
+            f"{budget_range[1]:g}], which networks in 32 bits cannot learn: scale the rewards, take a milder risk, "
+            "or narrow budget_range"
         )
     return float(spread)
 
