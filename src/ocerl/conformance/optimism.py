@@ -20,9 +20,13 @@ from numpy.typing import NDArray
 from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP
 from ocerl.mdp.lattice import Lattice
+from ocerl.mdp.rich import ExogenousBlockMDP
+from ocerl.optimistic import golf
+from ocerl.optimistic.blocks import BlockWorld, block_problem
+from ocerl.optimistic.golf import GolfConfig
 from ocerl.optimistic.meta import OptimisticOracle, optimism
 from ocerl.optimistic.problem import learning_lattice, problem_of_model
-from ocerl.optimistic.table import TablePolicy
+from ocerl.optimistic.table import DecodedPolicy, TablePolicy
 from ocerl.optimistic.ucbvi import UcbViConfig, init
 from ocerl.optimistic.worlds import TabularWorld, collect
 from ocerl.planning import ReturnDistribution, evaluate
@@ -188,6 +192,18 @@ def ucbvi_maker(
     return make
 
 
+def golf_maker(world: ExogenousBlockMDP, risk: Risk | str, config: GolfConfig) -> MakeOracle:
+    """New GOLF oracles for an exogenous block MDP; `check_optimism` takes them with `world.model()`."""
+    risk, problem = parse_risk(risk), block_problem(world)
+
+    def make(seed: int) -> tuple[OptimisticOracle[Any], Play]:
+        played = BlockWorld(world, np.random.default_rng(seed))
+        oracle = golf.init(config, problem, risk, world.decoders, start=played.reset())
+        return oracle, lambda policy: collect(played, policy, problem.horizon)
+
+    return make
+
+
 class _Watch:
     """Follows one run: what the oracle claims, against the planner and the exact value of what it plays."""
 
@@ -223,12 +239,11 @@ class _Watch:
 
     def _evaluate(self, policy: Policy) -> ReturnDistribution:
         model = self.lattice.model
-        if not isinstance(policy, TablePolicy):
+        if not isinstance(policy, TablePolicy | DecodedPolicy):
             return evaluate(model, policy)
-        key = b"".join(table.tobytes() for table in policy.tables)
-        if key not in self._judged:
-            self._judged[key] = evaluate(model, policy.on(self.lattice))
-        return self._judged[key]
+        if policy.key not in self._judged:
+            self._judged[policy.key] = evaluate(model, policy.on(self.lattice))
+        return self._judged[policy.key]
 
 
 def optimal_values(lattice: Lattice, risk: Risk, budgets: Floats) -> Floats:

@@ -126,7 +126,7 @@ def random_low_rank(seed: int, *, states: int, actions: int = 2, horizon: int = 
 
 ON, FALLEN, REST = range(3)
 BRIGHT, EXIT, EARLY_EXIT, PRIZE = 0.25, 0.75, 0.25, 1.5
-SLIP, GAMBLE, BLUR = 0.02, 0.2, 0.02
+SLIP, GAMBLE, BLUR = 0.02, 0.4, 0.02
 
 
 def low_rank_lock(
@@ -135,7 +135,7 @@ def low_rank_lock(
     """A risky lock of rank 3 with any number of states, each with a right action of its own in every step.
 
     The latents are *on*, *fallen* and *rest*. Half of the states are on the way, a quarter fallen and a quarter
-    at rest. On the way, the right action goes on (2% fall, 20% before the last step) and pays 0.25 in every
+    at rest. On the way, the right action goes on (2% fall, 40% before the last step) and pays 0.25 in every
     other, *bright* state; another one leaves for good with 0.25 (0.75 in the step before the last); the others
     fall for good. In the last step the right action pays 1.5. Measures are random over the latent's states,
     and 2% of *on* are emitted as fallen, so the state does not tell the latent it came from.
