@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP
 from ocerl.mdp.lattice import Lattice
-from ocerl.mdp.rich import ExogenousBlockMDP
-from ocerl.optimistic import golf
-from ocerl.optimistic.blocks import BlockWorld, block_problem
-from ocerl.optimistic.golf import GolfConfig
+from ocerl.mdp.rich import RichWorld
 from ocerl.optimistic.meta import OptimisticOracle, optimism
 from ocerl.optimistic.problem import learning_lattice, problem_of_model
+from ocerl.optimistic.rich import learner
 from ocerl.optimistic.table import DecodedPolicy, TablePolicy
 from ocerl.optimistic.ucbvi import UcbViConfig, init
 from ocerl.optimistic.worlds import TabularWorld, collect
@@ -192,14 +190,14 @@ def ucbvi_maker(
     return make
 
 
-def golf_maker(world: ExogenousBlockMDP, risk: Risk | str, config: GolfConfig) -> MakeOracle:
-    """New GOLF oracles for an exogenous block MDP; `check_optimism` takes them with `world.model()`."""
-    risk, problem = parse_risk(risk), block_problem(world)
+def rich_maker(
+    world: TabularMDP | RichWorld, risk: Risk | str, oracle: str, config: Any = None, *, rank: int | None = None
+) -> MakeOracle:
+    """New GOLF or Rep-UCB oracles for a world; `check_optimism` takes them with the world's table, `world.model()`."""
 
     def make(seed: int) -> tuple[OptimisticOracle[Any], Play]:
-        played = BlockWorld(world, np.random.default_rng(seed))
-        oracle = golf.init(config, problem, risk, world.decoders, start=played.reset())
-        return oracle, lambda policy: collect(played, policy, problem.horizon)
+        made = learner(world, oracle, parse_risk(risk), seed, config=config, rank=rank)
+        return made.oracle, made.play
 
     return make
 

@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ocerl.optimistic._kernels import extend
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -78,11 +80,7 @@ def look_ahead(h, rows, bonus, unseen, total, count, upper, slots):
                 if q > best:
                     best, slots[z, x] = q, a
             row[begin + x] = max(best, ceiling - span)
-        for x in range(begin):
-            row[x] = row[begin] - rows.slope_left * (begin - x)
-        last = begin + width - 1
-        for x in range(last + 1, rows.pad_width[h]):
-            row[x] = row[last] + rows.slope_right * (x - last)
+        extend(row, begin, width, rows.pad_width[h], rows.slope_left, rows.slope_right)
 
 
 @njit(nogil=True, cache=True)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
-from ocerl.mdp import TabularMDP
+from ocerl.mdp import TabularMDP, load_model, rich
+from ocerl.mdp.checks import check_whole
+from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, RichWorld
 from ocerl.optimistic.result import Exploration, SeedRun
+from ocerl.optimistic.rich import RICH_ORACLES, judged_model, learner, run_rich
 from ocerl.optimistic.runner import Runner, start
 from ocerl.optimistic.task import Task, find_task
 from ocerl.optimistic.ucbvi import DEFAULT_SCALE, UcbViConfig
@@ -31,11 +35,12 @@ LATE_ROUNDS = 200
 
 
 def explore(
-    environment: TabularMDP | gymnasium.Env[Any, Any] | str,
+    environment: TabularMDP | RichWorld | gymnasium.Env[Any, Any] | str,
     risk: Risk | str,
     *,
     rounds: int,
     oracle: str = "ucbvi",
+    rank: int | None = None,
     seeds: int | Sequence[int] = 1,
     bonus_scale: float | Literal["theory"] = DEFAULT_SCALE,
     delta: float = 0.05,
@@ -50,7 +55,11 @@ def explore(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Exploration:
-    r"""Run Algorithm 1 with UCB-VI for a number of rounds (episodes), once for every seed.
+    r"""Run Algorithm 1 for a number of rounds, once for every seed; a round of UCB-VI or GOLF is an episode.
+
+    What follows is about UCB-VI. `golf` and `repucb` explore a tabular model or a world of `ocerl.mdp.rich` (by name:
+    `risky-lock`, `low-rank`) and take of these parameters `rank`, `seeds` and `horizon`: see
+    `ocerl.optimistic.rich.learner` for what they choose from, `golf` and `repucb` for their constants.
 
     `environment` is a tabular model, which is then simulated, a Gymnasium environment with `Discrete` spaces, or a
     name as on the command line. The learner is told the states and their actions, which states end the
@@ -71,12 +80,28 @@ def explore(
     ([0.75, 0.75], 0.75)
     """
     began = time.perf_counter()
-    if oracle not in ORACLES:
-        raise OcerlError(f"there is no oracle {oracle!r}: choose one of {', '.join(ORACLES)}")
+    if oracle not in (*ORACLES, *RICH_ORACLES):
+        raise OcerlError(f"there is no oracle {oracle!r}: choose one of {', '.join((*ORACLES, *RICH_ORACLES))}")
     risk = parse_risk(risk)
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not numbers:
         raise OcerlError(f"seeds must be a number of at least 1 or a list of seeds, got {seeds}")
+    if isinstance(environment, str) and environment in rich.WORLDS:
+        environment = rich.make(environment, **({} if horizon is None else {"horizon": horizon}))
+    if oracle in RICH_ORACLES:
+        if resume:
+            raise OcerlError(f"{oracle} writes no checkpoints: runs are resumed with ucbvi and ucbvi-bernstein")
+        given = (bonus_scale != DEFAULT_SCALE, delta != 0.05, known_rewards, per_step, reward_range, resolution)
+        if any(given):
+            raise OcerlError(
+                f"{oracle} has no bonus_scale, delta, known_rewards, per_step, reward_range or resolution: "
+                "leave these out"
+            )
+        return _explore_rich(environment, risk, rounds, oracle, numbers, rank, horizon, progress)
+    if rank is not None:
+        raise OcerlError(f"a rank is for repucb, {oracle} has none")
+    if isinstance(environment, ExogenousBlockMDP | LowRankMDP):
+        environment = environment.model()
     config = UcbViConfig(
         rounds=rounds,
         bonus=ORACLES[oracle],
@@ -109,6 +134,58 @@ def explore(
         exact=task.lattice is not None and task.problem.binning == (0.0, 0.0),
         settings=settings,
         binning=task.problem.binning,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _explore_rich(
+    environment: TabularMDP | RichWorld | gymnasium.Env[Any, Any] | str,
+    risk: Risk,
+    rounds: int,
+    oracle: str,
+    seeds: list[int],
+    rank: int | None,
+    horizon: int | None,
+    progress: Progress | None,
+) -> Exploration:
+    """`explore` with GOLF or Rep-UCB: on a known model, or a world of rich observations."""
+    began = time.perf_counter()
+    check_whole("rounds", rounds)
+    world = load_model(environment, horizon=horizon) if isinstance(environment, str) else environment
+    if not isinstance(world, TabularMDP | ExogenousBlockMDP | LowRankMDP):
+        raise OcerlError(f"{oracle} explores tabular models and worlds of ocerl.mdp.rich, got {type(world).__name__}")
+    world = world.with_(horizon=horizon) if isinstance(world, TabularMDP) else world
+    model = judged_model(world)
+    done = 0
+
+    def report(played: int) -> None:
+        nonlocal done
+        done += played
+        if progress:
+            progress(done, rounds * len(seeds))
+
+    learners = [learner(world, oracle, risk, seed, rank=rank) for seed in seeds]
+    return Exploration(
+        model=world.name,
+        risk=risk,
+        oracle=oracle,
+        rounds=rounds,
+        horizon=learners[0].oracle.rows.problem.horizon,
+        runs=tuple(
+            run_rich(one, seed, rounds, schedule(rounds), report) for one, seed in zip(learners, seeds, strict=True)
+        ),
+        optimum=plan(model, risk).value,
+        exact=learners[0].oracle.rows.problem.binning == (0.0, 0.0),
+        settings={
+            "model": world.name,
+            "risk": risk.name,
+            "oracle": oracle,
+            "rounds": rounds,
+            "rank": rank,
+            "episodes_per_round": learners[0].episodes_per_round,
+            **asdict(learners[0].oracle.config),
+        },
+        binning=learners[0].oracle.rows.problem.binning,
         seconds=time.perf_counter() - began,
     )
 
