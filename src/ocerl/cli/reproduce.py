@@ -174,7 +174,7 @@ def _rich(options: argparse.Namespace, study: Callable[..., Study], name: str, a
     given = {axis: options.sizes, "limit": options.limit}
     with _shared.progress_bar(name) as progress:
         chosen = {key: value for key, value in given.items() if value is not None}
-        found = study(seeds=options.seeds, progress=progress, **chosen)
+        found = study(seeds=options.seeds, seed=options.seed, progress=progress, **chosen)
     if options.out:
         from ocerl.report import save_figure
         from ocerl.report.rich import plot_rich

@@ -141,6 +141,7 @@ def run_rich(
     learner: Learner, seed: int, rounds: int, schedule: NDArray[np.int64], report: Callable[[int], None]
 ) -> SeedRun:
     """Play all rounds, judging the policies of the scheduled ones; `report` is told of the rounds played."""
+    schedule = schedule[schedule <= rounds]
     values, judged = list[float](), set(schedule.tolist())
     for number in range(1, rounds + 1):
         if number in judged:
