@@ -11,7 +11,7 @@ from ocerl.mdp.rich import low_rank_lock, random_low_rank
 from ocerl.optimistic import repucb
 from ocerl.optimistic.low_rank import LowRankJudge, LowRankWorld, low_rank_problem, low_rank_rewards
 from ocerl.optimistic.meta import optimism
-from ocerl.optimistic.model_class import FactorClass, FiniteClass
+from ocerl.optimistic.model_class import FactorClass, FeatureClass, FiniteClass
 from ocerl.optimistic.problem import learning_lattice
 from ocerl.optimistic.repucb import RepUcbConfig, Transition, gather
 from ocerl.optimistic.rich import learner, with_all_actions
@@ -108,7 +108,7 @@ def test_em_never_loses_likelihood_and_finds_a_small_model() -> None:
 
     def likelihood() -> float:
         features, measures = model.features[0], model.measures[0]
-        return sum(n * float(np.log(features[p] @ measures[:, s])) for (p, s), n in model.counts[0].items())
+        return sum(n * float(np.log(features[p] @ measures[:, s])) for (p, s), n in model.counts.seen[0].items())
 
     before = likelihood()
     for _ in range(30):
@@ -120,6 +120,21 @@ def test_em_never_loses_likelihood_and_finds_a_small_model() -> None:
     features, measures = model.fit()
     apart = np.abs(features[0] @ measures[0] - joint).sum(axis=-1)
     assert apart.mean() < 0.15, "about sqrt(6 / 250) for 250 visits to a pair"
+
+
+def test_free_measures_find_the_features() -> None:
+    """The true φ among others that shuffle its latents by pair, at steps whose pairs are all visited."""
+    world = random_low_rank(6, states=6, actions=2, horizon=2, rank=2)
+    random = np.random.default_rng(0)
+    wrong = [random.permutation(world.features.reshape(-1, 2)).reshape(world.features.shape) for _ in range(4)]
+    models = FeatureClass(np.stack([*wrong[:2], world.features, *wrong[2:]]), sweeps=50)
+    joint = world.features[0] @ world.measures[0]
+    for _ in range(4000):
+        state, action = int(random.integers(6)), int(random.integers(2))
+        models.add(0, state, action, int(random.choice(6, p=joint[state, action])))
+    features, measures = models.fit()
+    np.testing.assert_array_equal(features[0], world.features[0])
+    assert np.abs(measures[0] - world.measures[0]).max() < 0.1
 
 
 def test_a_class_that_cannot_realise_the_model_says_so() -> None:

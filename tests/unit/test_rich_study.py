@@ -22,7 +22,7 @@ def test_exogenous_bits_cost_ucbvi_but_not_golf() -> None:
 
 def test_states_cost_ucbvi_but_not_repucb() -> None:
     study = rank_study(states=(20, 200), risks=("cvar:0.25",), seeds=2, limit=4000, workers=1)
-    repucb, _, ucbvi = study.series
+    repucb, *_, ucbvi = study.series
     assert repucb.spread is not None
     assert repucb.spread < 2
     few, many = ucbvi.means()

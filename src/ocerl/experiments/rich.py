@@ -3,7 +3,7 @@ r"""Two studies of rich observations: how many episodes an oracle needs until wh
 1. *Exogenous size does not matter*: the risky lock behind `m` exogenous bits. GOLF has 20 candidate decoders; UCB-VI
    sees raw observations.
 2. *Rank matters, states don't*: the lock of rank 3 with S states. Rep-UCB chooses from 20 feature maps and 20 emission
-   measures, or fits a factorisation from nothing; UCB-VI sees states.
+   measures; from 20 feature maps with any measures; or fits a factorisation from nothing. UCB-VI sees states.
 
 An oracle *has reached the target* in the first episode at which the mean exact OCE of the policies of the last 100
 episodes is at least 95% of OCE*. UCB-VI has the bonus of GOLF's cells, :math:`\sqrt{\beta/N}\,D_h(b)`,
@@ -27,7 +27,9 @@ from ocerl.optimistic.blocks import BlockWorld
 from ocerl.optimistic.golf import GolfConfig
 from ocerl.optimistic.lazy import LazyUcbVi, RawJudge, RawWorld, most_states, raw_problem
 from ocerl.optimistic.low_rank import LowRankJudge, LowRankWorld, low_rank_problem
+from ocerl.optimistic.model_class import FeatureClass
 from ocerl.optimistic.problem import Problem
+from ocerl.optimistic.repucb import RepUcbConfig
 from ocerl.optimistic.rich import Learner, learner
 from ocerl.optimistic.rows import rows_of
 from ocerl.optimistic.worlds import World, collect
@@ -37,6 +39,9 @@ from ocerl.risk import Risk, mean_interval, parse_risk
 
 TARGET, WINDOW = 0.95, 100
 RISKS = ("cvar:0.25", "entropic:-1")
+REP_UCB = ("repucb", "repucb-free-measures", "repucb-from-nothing")
+FREE_ALPHA = 1.0
+"""α where measures are free: with the default optimism is lost as states become many."""
 FIRST_SEED = 100
 """The defaults were chosen on seeds below this, so the studies count their seeds from here."""
 
@@ -147,7 +152,7 @@ def rank_study(
     progress: Progress | None = None,
 ) -> Study:
     """Episodes to the target on the lock of rank 3, against the number of states."""
-    lines = [(oracle, risk) for risk in risks for oracle in ("repucb", "repucb-from-nothing", "ucbvi")]
+    lines = [(oracle, risk) for risk in risks for oracle in (*REP_UCB, "ucbvi")]
     settings = {"horizon": horizon, "limit": limit}
     return Study(
         "rank matters, states don't",
@@ -240,10 +245,13 @@ def exogenous_setting(oracle: str, risk: Risk, bits: int, seed: int, horizon: in
 def low_rank_setting(
     oracle: str, risk: Risk, states: int, seed: int, horizon: int, limit: int
 ) -> tuple[Learner, float]:
-    """Rep-UCB, with a finite class or from nothing, or UCB-VI on the lock of rank 3; the seed is the world's too."""
+    """Rep-UCB with one of its classes, or UCB-VI, on the lock of rank 3; the seed is the world's too."""
     lock = low_rank_lock(states=states, horizon=horizon, seed=seed)
     optimum = plan(lock.expanded, risk).value
-    if oracle != "ucbvi":
+    if oracle == "repucb-free-measures":
+        config, models = RepUcbConfig(alpha=FREE_ALPHA), FeatureClass(lock.feature_class)
+        return learner(lock, "repucb", risk, seed, config=config, models=models), optimum
+    if oracle in REP_UCB:
         return learner(lock, "repucb", risk, seed, rank=None if oracle == "repucb" else lock.rank), optimum
     world = LowRankWorld(lock, np.random.default_rng(seed))
     return _ucbvi(low_rank_problem(lock), risk, math.sqrt(GolfConfig().beta), world, LowRankJudge(lock)), optimum

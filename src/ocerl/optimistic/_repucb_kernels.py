@@ -42,10 +42,10 @@ def plan_step(h, features, bonus, shifts, weights, ahead, rows, upper, slots):
 
 
 @njit(nogil=True, cache=True)
-def em_step(pair, target, weight, features, measures, prior):
+def em_step(pair, target, weight, features, measures, prior, known):
     """One step of expectation maximisation for `P(s' | pair) = sum_z φ_z(pair) μ_z(s')`; the log-likelihood before.
 
-    `prior` is added to every count: half-seen pairs stay near the uniform distribution.
+    `prior` is added to every count: half-seen pairs stay near the uniform distribution. With `known`, φ stays.
     """
     pairs, rank = features.shape
     states = measures.shape[1]
@@ -61,7 +61,7 @@ def em_step(pair, target, weight, features, measures, prior):
             part = weight[i] * share[z] / sum_
             by_pair[pair[i], z] += part
             by_state[z, target[i]] += part
-    for p in range(pairs):
+    for p in range(0 if known else pairs):
         features[p] = by_pair[p] / by_pair[p].sum()
     for z in range(rank):
         measures[z] = by_state[z] / by_state[z].sum()

@@ -1,8 +1,9 @@
 r"""What Rep-UCB chooses its model from, by maximum likelihood: :math:`P_h(s' \mid s, a) = \phi_h(s, a)^\top \mu_h(s')`.
 
 - `FiniteClass`: candidates for φ and for μ; the likelihood of every pair of them is kept, exactly.
-- `FactorClass`: any φ and μ of a given rank over finitely many states, by expectation maximisation, warm-started. The
-  class grows with the number of states, and a local maximum may be what is found.
+- `FeatureClass`: candidates for φ, and any μ over finitely many states, by expectation maximisation.
+- `FactorClass`: any φ and μ of a given rank over finitely many states, likewise, warm-started. The class
+  grows with the number of states, and a local maximum may be what is found.
 """
 
 from __future__ import annotations
@@ -111,6 +112,73 @@ def check_rank(rank: int, states: int) -> None:
 
 
 @dataclass(eq=False)
+class Counts:
+    """How often each (pair, next state) was seen, for each step."""
+
+    steps: int
+    actions: int
+    seen: list[dict[tuple[int, int], int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seen = [{} for _ in range(self.steps)]
+
+    def add(self, step: int, state: int, action: int, after: int) -> None:
+        """Count a transition."""
+        key = (state * self.actions + action, after)
+        self.seen[step][key] = self.seen[step].get(key, 0) + 1
+
+    def arrays(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """The pairs, the next states and how often."""
+        pair, after = np.array(list(self.seen[step]), dtype=np.int64).reshape(-1, 2).T
+        return pair, after, np.array(list(self.seen[step].values()), dtype=np.float64)
+
+
+@dataclass(eq=False)
+class FeatureClass:
+    """Every φ of a list with any μ: for each candidate μ is fitted by EM, and the likeliest candidate is chosen."""
+
+    features: Floats
+    """`[candidate, step, state, action, latent]`."""
+    sweeps: int = 3
+    """How many steps of EM a fit takes, from where the last one ended."""
+    prior: float = 0.01
+    """What is added to every count of μ."""
+    measures: Floats = field(init=False)
+    """`[candidate, step, latent, state]`."""
+
+    def __post_init__(self) -> None:
+        candidates, steps, states, actions, rank = self.features.shape
+        check_rank(rank, states)
+        self.counts = Counts(steps, actions)
+        self.measures = np.full((candidates, steps, rank, states), 1 / states)
+
+    @property
+    def rank(self) -> int:
+        return self.features.shape[-1]
+
+    def add(self, step: int, state: int, action: int, after: int) -> None:
+        self.counts.add(step, state, action, after)
+
+    def doubt(self, step: int) -> float:
+        """None, as in `FiniteClass`."""
+        return 0.0
+
+    def fit(self) -> tuple[Floats, Floats]:
+        candidates, steps = self.features.shape[:2]
+        chosen: list[int] = []
+        for step in range(steps):
+            pair, after, weight = self.counts.arrays(step)
+            likelihood = np.zeros(candidates)
+            for c in range(candidates):
+                flat = self.features[c, step].reshape(-1, self.rank)
+                for _ in range(self.sweeps):
+                    likelihood[c] = em_step(pair, after, weight, flat, self.measures[c, step], self.prior, True)
+            chosen.append(int(likelihood.argmax()))
+        order = np.arange(steps)
+        return self.features[chosen, order], self.measures[chosen, order].copy()
+
+
+@dataclass(eq=False)
 class FactorClass:
     r"""Any φ and μ of a rank over finitely many states, learned from nothing.
 
@@ -133,8 +201,6 @@ class FactorClass:
     """What is added to every count: a Dirichlet prior, without which a new state would have probability 0."""
     features: Floats = field(init=False)
     measures: Floats = field(init=False)
-    counts: list[dict[tuple[int, int], int]] = field(init=False)
-    """`[step]`: how often each (pair, next state) was seen."""
     visits: Floats = field(init=False)
     """`[step, state, action]`: how often a pair was."""
 
@@ -143,23 +209,20 @@ class FactorClass:
         random = np.random.default_rng(self.seed)
         self.features = random.dirichlet(np.full(self.rank, 5.0), (self.steps, self.states * self.actions))
         self.measures = random.dirichlet(np.full(self.states, 5.0), (self.steps, self.rank))
-        self.counts = [{} for _ in range(self.steps)]
+        self.counts = Counts(self.steps, self.actions)
         self.visits = np.zeros((self.steps, self.states, self.actions))
 
     def add(self, step: int, state: int, action: int, after: int) -> None:
-        key = (state * self.actions + action, after)
-        self.counts[step][key] = self.counts[step].get(key, 0) + 1
+        self.counts.add(step, state, action, after)
         self.visits[step, state, action] += 1
 
     def doubt(self, step: int) -> Floats:
         return self.doubts / np.sqrt(1 + self.visits[step])
 
     def fit(self) -> tuple[Floats, Floats]:
-        for step, seen in enumerate(self.counts):
-            if seen:
-                pair, after = np.array(list(seen)).T
-                weight = np.array(list(seen.values()), dtype=np.float64)
-                for _ in range(self.sweeps):
-                    em_step(pair, after, weight, self.features[step], self.measures[step], self.prior)
+        for step in range(self.steps):
+            pair, after, weight = self.counts.arrays(step)
+            for _ in range(self.sweeps if pair.size else 0):
+                em_step(pair, after, weight, self.features[step], self.measures[step], self.prior, False)
         shape = (self.steps, self.states, self.actions, self.rank)
         return self.features.reshape(shape), self.measures

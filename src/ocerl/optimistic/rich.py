@@ -73,20 +73,23 @@ def learner(
     *,
     config: Any = None,
     rank: int | None = None,
+    models: ModelClass | None = None,
 ) -> Learner:
     """GOLF or Rep-UCB with what the world offers to choose from.
 
     On an exogenous block MDP GOLF has its candidate decoders; on a low-rank MDP Rep-UCB has its candidates, or with a
     `rank` any factorisation of that rank. On a plain table GOLF takes each state for itself, and Rep-UCB learns a
-    factorisation of rank 3 unless told otherwise.
+    factorisation of rank 3 unless told otherwise. `models` is a class of one's own for Rep-UCB.
     """
     if oracle == "golf":
+        if rank is not None:
+            raise OcerlError("a rank is for repucb, golf has none")
         if isinstance(environment, LowRankMDP):
             environment = environment.model()
         return _golf(environment, risk, seed, config or GolfConfig())
     if isinstance(environment, ExogenousBlockMDP):
         environment = environment.model()
-    return _repucb(environment, risk, seed, config or RepUcbConfig(), rank)
+    return _repucb(environment, risk, seed, config or RepUcbConfig(), rank, models)
 
 
 def _golf(environment: TabularMDP | ExogenousBlockMDP, risk: Risk, seed: int, config: GolfConfig) -> Learner:
@@ -109,7 +112,12 @@ def _golf(environment: TabularMDP | ExogenousBlockMDP, risk: Risk, seed: int, co
 
 
 def _repucb(
-    environment: TabularMDP | LowRankMDP, risk: Risk, seed: int, config: RepUcbConfig, rank: int | None
+    environment: TabularMDP | LowRankMDP,
+    risk: Risk,
+    seed: int,
+    config: RepUcbConfig,
+    rank: int | None,
+    models: ModelClass | None,
 ) -> Learner:
     random = np.random.default_rng(seed)
     if isinstance(environment, LowRankMDP):
@@ -121,10 +129,9 @@ def _repucb(
         rewards, judge = rewards_of(lattice), _table_judge(lattice)
     if not problem.start.any():
         raise OcerlError("Rep-UCB needs a certain start: its values are read at the first state")
-    models: ModelClass
-    if isinstance(environment, LowRankMDP) and rank is None:
+    if models is None and isinstance(environment, LowRankMDP) and rank is None:
         models = FiniteClass(environment.feature_class, environment.measure_class)
-    else:
+    if models is None:
         actions = int(problem.pair_start[0, 1])
         models = FactorClass(problem.horizon, problem.n_states, actions, 3 if rank is None else rank, seed)
     return Learner(

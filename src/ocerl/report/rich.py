@@ -11,8 +11,9 @@ from ocerl.report.style import GREY, new_figure, series_colours, styled
 
 NAMES = {
     "golf": "GOLF",
-    "repucb": "Rep-UCB, 20 × 20 candidates",
-    "repucb-from-nothing": "Rep-UCB, factorisation from nothing",
+    "repucb": "Rep-UCB, 20 φ and 20 μ",
+    "repucb-free-measures": "Rep-UCB, 20 φ and any μ",
+    "repucb-from-nothing": "Rep-UCB, any φ and μ",
     "ucbvi": "UCB-VI",
 }
 AXES = {"m": "exogenous bits m (2^m exogenous states)", "S": "states S"}
