@@ -65,7 +65,7 @@ def test_a_study_writes_its_figure(capsys: pytest.CaptureFixture[str], tmp_path:
         (["risky-lock", "--bits", "30", "--oracle", "golf"], "exogenous bits must be at most 20, got 30"),
         (["risky-lock", "--bits", "16"], "take fewer bits, or an oracle that decodes observations (golf)"),
         (["risky-lock", "--start", "2", "--oracle", "golf"], "leave --discount and --start out"),
-        (["risky-lock", "--oracle", "golf", "--per-step"], "golf has no bonus_scale, delta, known_rewards, per_step"),
+        (["risky-lock", "--oracle", "golf", "--per-step"], "and has no bonus_scale, delta, known_rewards"),
         (["risky-lock", "--oracle", "gulf"], "there is no oracle 'gulf': choose one of ucbvi"),
         (["machine-replacement", "--oracle", "repucb"], "reward depends on the next state"),
     ],

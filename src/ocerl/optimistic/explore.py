@@ -7,19 +7,15 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ocerl.errors import OcerlError
-from ocerl.mdp import TabularMDP, load_model, rich
-from ocerl.mdp.checks import check_whole
-from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, RichWorld
-from ocerl.optimistic.result import Exploration, SeedRun
-from ocerl.optimistic.rich import RICH_ORACLES, judged_model, learner, run_rich
+from ocerl.mdp import TabularMDP
+from ocerl.mdp.rich import RichWorld
+from ocerl.optimistic.explore_rich import explore_rich
+from ocerl.optimistic.result import Exploration, SeedRun, schedule
+from ocerl.optimistic.rich import RICH_ORACLES
 from ocerl.optimistic.runner import Runner, start
 from ocerl.optimistic.task import Task, find_task
 from ocerl.optimistic.ucbvi import DEFAULT_SCALE, UcbViConfig
@@ -31,7 +27,6 @@ if TYPE_CHECKING:
     import gymnasium
 
 ORACLES: dict[str, Literal["hoeffding", "bernstein"]] = {"ucbvi": "hoeffding", "ucbvi-bernstein": "bernstein"}
-LATE_ROUNDS = 200
 
 
 def explore(
@@ -79,113 +74,70 @@ def explore(
     >>> [run.value for run in learned.runs], learned.optimum
     ([0.75, 0.75], 0.75)
     """
-    began = time.perf_counter()
     if oracle not in (*ORACLES, *RICH_ORACLES):
         raise OcerlError(f"there is no oracle {oracle!r}: choose one of {', '.join((*ORACLES, *RICH_ORACLES))}")
     risk = parse_risk(risk)
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not numbers:
         raise OcerlError(f"seeds must be a number of at least 1 or a list of seeds, got {seeds}")
-    if isinstance(environment, str) and environment in rich.WORLDS:
-        environment = rich.make(environment, **({} if horizon is None else {"horizon": horizon}))
     if oracle in RICH_ORACLES:
-        if resume:
-            raise OcerlError(f"{oracle} writes no checkpoints: runs are resumed with ucbvi and ucbvi-bernstein")
-        given = (bonus_scale != DEFAULT_SCALE, delta != 0.05, known_rewards, per_step, reward_range, resolution)
-        if any(given):
-            raise OcerlError(
-                f"{oracle} has no bonus_scale, delta, known_rewards, per_step, reward_range or resolution: "
-                "leave these out"
-            )
-        return _explore_rich(environment, risk, rounds, oracle, numbers, rank, horizon, progress)
+        others = (
+            bonus_scale != DEFAULT_SCALE,
+            delta != 0.05,
+            known_rewards,
+            per_step,
+            reward_range,
+            resolution,
+            resume,
+        )
+        return explore_rich(environment, risk, rounds, oracle, numbers, rank, horizon, any(others), progress)
     if rank is not None:
         raise OcerlError(f"a rank is for repucb, {oracle} has none")
-    if isinstance(environment, ExogenousBlockMDP | LowRankMDP):
-        environment = environment.model()
     config = UcbViConfig(
-        rounds=rounds,
-        bonus=ORACLES[oracle],
-        bonus_scale=bonus_scale,
-        delta=delta,
-        first_budgets=first_budgets,
+        rounds=rounds, bonus=ORACLES[oracle], bonus_scale=bonus_scale, delta=delta, first_budgets=first_budgets
     )
     task = find_task(environment, horizon=horizon, per_step=per_step, reward_range=reward_range, resolution=resolution)
+    folder = None if out is None else Path(out) / "checkpoints"
+    return _explore_ucbvi(task, risk, oracle, config, numbers, known_rewards, folder, resume, threads, progress)
+
+
+def _explore_ucbvi(
+    task: Task,
+    risk: Risk,
+    oracle: str,
+    config: UcbViConfig,
+    seeds: list[int],
+    known_rewards: bool,
+    folder: Path | None,
+    resume: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> Exploration:
+    began = time.perf_counter()
     settings = _settings(task, risk, oracle, config, known_rewards)
     runners = [
         start(
             task,
             risk,
             config,
-            number,
+            seed,
             learn_rewards=not known_rewards,
             settings=settings,
-            path=None if out is None else Path(out) / "checkpoints" / f"seed-{number}.npz",
+            path=None if folder is None else folder / f"seed-{seed}.npz",
         )
-        for number in numbers
+        for seed in seeds
     ]
     return Exploration(
         model=task.name,
         risk=risk,
         oracle=oracle,
-        rounds=rounds,
+        rounds=config.rounds,
         horizon=task.problem.horizon,
         runs=tuple(_run_all(runners, config, resume, threads, progress)),
         optimum=None if task.lattice is None else plan(task.lattice.model, risk).value,
         exact=task.lattice is not None and task.problem.binning == (0.0, 0.0),
         settings=settings,
         binning=task.problem.binning,
-        seconds=time.perf_counter() - began,
-    )
-
-
-def _explore_rich(
-    environment: TabularMDP | RichWorld | gymnasium.Env[Any, Any] | str,
-    risk: Risk,
-    rounds: int,
-    oracle: str,
-    seeds: list[int],
-    rank: int | None,
-    horizon: int | None,
-    progress: Progress | None,
-) -> Exploration:
-    """`explore` with GOLF or Rep-UCB: on a known model, or a world of rich observations."""
-    began = time.perf_counter()
-    check_whole("rounds", rounds)
-    world = load_model(environment, horizon=horizon) if isinstance(environment, str) else environment
-    if not isinstance(world, TabularMDP | ExogenousBlockMDP | LowRankMDP):
-        raise OcerlError(f"{oracle} explores tabular models and worlds of ocerl.mdp.rich, got {type(world).__name__}")
-    world = world.with_(horizon=horizon) if isinstance(world, TabularMDP) else world
-    model = judged_model(world)
-    done = 0
-
-    def report(played: int) -> None:
-        nonlocal done
-        done += played
-        if progress:
-            progress(done, rounds * len(seeds))
-
-    learners = [learner(world, oracle, risk, seed, rank=rank) for seed in seeds]
-    return Exploration(
-        model=world.name,
-        risk=risk,
-        oracle=oracle,
-        rounds=rounds,
-        horizon=learners[0].oracle.rows.problem.horizon,
-        runs=tuple(
-            run_rich(one, seed, rounds, schedule(rounds), report) for one, seed in zip(learners, seeds, strict=True)
-        ),
-        optimum=plan(model, risk).value,
-        exact=learners[0].oracle.rows.problem.binning == (0.0, 0.0),
-        settings={
-            "model": world.name,
-            "risk": risk.name,
-            "oracle": oracle,
-            "rounds": rounds,
-            "rank": rank,
-            "episodes_per_round": learners[0].episodes_per_round,
-            **asdict(learners[0].oracle.config),
-        },
-        binning=learners[0].oracle.rows.problem.binning,
         seconds=time.perf_counter() - began,
     )
 
@@ -206,17 +158,6 @@ def _settings(task: Task, risk: Risk, oracle: str, config: UcbViConfig, known_re
         "discount": task.problem.discount,
         "first_budgets": config.first_budgets,
     }
-
-
-def schedule(rounds: int) -> NDArray[np.int64]:
-    """The rounds, from 1, whose policies are judged: evenly spaced in the logarithm, and in the last tenth.
-
-    >>> schedule(10).tolist()
-    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-    """
-    early = np.geomspace(1, rounds, 100)
-    late = np.linspace(0.9 * rounds + 1, rounds, LATE_ROUNDS)
-    return np.unique(np.round(np.concatenate([early, late])).astype(np.int64))
 
 
 class _Stopped(Exception):  # noqa: N818 - a signal to other threads, not an error
