@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ocerl.errors import OcerlError
-from ocerl.mdp import TabularMDP
+from ocerl.mdp import TabularMDP, random_mdp
 from ocerl.mdp.rich import exogenous_lock
 from ocerl.optimistic import finite_golf, golf
 from ocerl.optimistic.blocks import BlockJudge, BlockWorld, block_problem
@@ -269,6 +269,15 @@ def test_an_empty_version_space_says_what_would_admit_one() -> None:
 def test_only_wrong_decoders_are_incomplete() -> None:
     lock = exogenous_lock(bits=2, horizon=3, candidates=6)
     assert incomplete_decoders(lock.model(), lock.decoders) == [e for e in range(6) if e != lock.truth]
+
+
+def test_a_start_and_a_budget_are_needed() -> None:
+    problem, risk, _ = setting(random_mdp(1, states=3, actions=2, horizon=2, random_start=True), "mean")
+    with pytest.raises(OcerlError, match="GOLF needs a certain start"):
+        golf.init(GolfConfig(), problem, risk, np.arange(3)[None])
+    _, oracle, _ = lock_oracle(GolfConfig())
+    with pytest.raises(OcerlError, match="the first budget of the policy that played"):
+        oracle.update(Episode([0, 0, 0, 0], [0, 0, 0], [0.0, 0.0, 0.0]))
 
 
 def test_wrong_decoders_are_refused() -> None:

@@ -131,7 +131,10 @@ def exogenous_study(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Study:
-    """Episodes to the target on the risky lock, against the number of exogenous bits."""
+    """Episodes to the target on the risky lock, against the number of exogenous bits.
+
+    With several workers (as many as there are cores, unless told) a script calls it under `if __name__ == "__main__"`.
+    """
     lines = [(oracle, risk) for risk in risks for oracle in ("golf", "ucbvi")]
     settings = {"horizon": horizon, "limit": limit}
     return Study(
@@ -151,7 +154,7 @@ def rank_study(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Study:
-    """Episodes to the target on the lock of rank 3, against the number of states."""
+    """Episodes to the target on the lock of rank 3, against the number of states; workers as in `exogenous_study`."""
     lines = [(oracle, risk) for risk in risks for oracle in (*REP_UCB, "ucbvi")]
     settings = {"horizon": horizon, "limit": limit}
     return Study(
