@@ -7,7 +7,7 @@ r"""Two studies of rich observations: how many episodes an oracle needs until wh
 
 An oracle *has reached the target* in the first episode at which the mean exact OCE of the policies of the last 100
 episodes is at least 95% of OCE*. UCB-VI has the bonus of GOLF's cells, :math:`\sqrt{\beta/N}\,D_h(b)`,
-in both studies; with Rep-UCB's smaller :math:`\alpha` some of its seeds stay just below the target for ever.
+in both studies; with Rep-UCB's smaller :math:`\alpha` some of its seeds stay just below the target for long.
 """
 
 from __future__ import annotations
