@@ -86,6 +86,8 @@ def test_states_with_fewer_actions_are_no_mistake(capsys: pytest.CaptureFixture[
 def test_wrong_sizes_and_resuming(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["reproduce", "rank", "--sizes", "20,x"]) == 2
     assert "must be whole numbers of at least 1 with commas between, got 20,x" in capsys.readouterr().err
+    assert main(["reproduce", "rank", "--sizes", "20", "--limit", "3"]) == 2
+    assert "(limit) must be a whole number of at least 100, got 3" in capsys.readouterr().err
     words = ["explore", "risky-lock", "--oracle", "golf", "--risk", "mean", "--rounds", "5", "--out", str(tmp_path)]
     assert main([*words, "--resume"]) == 2
     assert "golf writes no checkpoints" in capsys.readouterr().err

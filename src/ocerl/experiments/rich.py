@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ocerl.mdp.checks import check_whole
 from ocerl.mdp.rich import exogenous_lock, low_rank_lock
 from ocerl.optimistic.blocks import BlockWorld
 from ocerl.optimistic.golf import GolfConfig
@@ -174,6 +175,7 @@ def _all(
     progress: Progress | None,
 ) -> tuple[Series, ...]:
     """Every line at every size with every seed, in processes of their own if there are several workers."""
+    check_whole("the most episodes of a run (limit)", settings["limit"], least=WINDOW)
     jobs = [
         (world, oracle, risk, size, FIRST_SEED + seed, settings)
         for oracle, risk in lines
