@@ -55,6 +55,8 @@ CASES = {
     "betting-game": Case(BettingGame(), lambda: BettingGame(win_probability=0.6)),
     "american-put": Case(AmericanPut(), lambda: AmericanPut(drift=0.1, volatility=0.2)),
     "guarded-maze": Case(GuardedMaze(), lambda: GuardedMaze(noise=0.1, guard_probability=0.5)),
+    "risky-lock": Case(make("risky-lock", bits=3), lambda: make("risky-lock", bits=3, flip=0.1)),
+    "low-rank-vectors": Case(make("low-rank-vectors"), lambda: make("low-rank-vectors", noise=0.05)),
 }
 
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

@@ -22,7 +22,10 @@ def add_to(commands: Any) -> None:
     )
     _shared.add_model_options(parser)
     parser.add_argument("--risk", required=True, help="such as cvar:0.25, entropic:-1, mean-variance:1")
-    parser.add_argument("--oracle", default="ucbvi", help="ucbvi or ucbvi-bernstein (default ucbvi)")
+    parser.add_argument("--oracle", default="ucbvi", help="ucbvi, ucbvi-bernstein, golf or repucb (default ucbvi)")
+    parser.add_argument("--bits", type=int, metavar="M", help="of risky-lock: the exogenous bits (default 4)")
+    parser.add_argument("--states", type=int, metavar="S", help="of low-rank: the number of states (default 100)")
+    parser.add_argument("--rank", type=int, metavar="D", help="repucb: learn a factorisation of this rank from nothing")
     parser.add_argument("--rounds", type=int, required=True, metavar="K", help="number of rounds (episodes)")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="number of independent runs (default 1)")
     parser.add_argument(
@@ -41,7 +44,6 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Explore, print, and write what was asked for."""
-    from ocerl.mdp import load_model
     from ocerl.optimistic import explore
     from ocerl.optimistic.ucbvi import DEFAULT_SCALE
 
@@ -52,18 +54,17 @@ def run(options: argparse.Namespace) -> None:
     changed = options.discount is not None or options.start is not None
     with _shared.progress_bar(f"exploring {options.model}") as progress:
         found = explore(
-            load_model(options.model, horizon=options.horizon, discount=options.discount, start=options.start)
-            if changed
-            else options.model,
+            _world(options, changed),
             options.risk,
             oracle=options.oracle,
             rounds=options.rounds,
+            rank=options.rank,
             seeds=range(options.seed, options.seed + options.seeds),
             bonus_scale=DEFAULT_SCALE if options.bonus_scale is None else _scale(options.bonus_scale),
             delta=options.delta,
             known_rewards=options.known_rewards,
             per_step=True if options.per_step else None,
-            horizon=None if changed else options.horizon,
+            horizon=None if changed or options.bits or options.states else options.horizon,
             reward_range=None if options.reward_range is None else _range(options.reward_range),
             resolution=options.resolution,
             out=options.out,
@@ -82,6 +83,28 @@ def run(options: argparse.Namespace) -> None:
     _print(found)
     if options.out:
         print(f"written to {options.out}/")
+
+
+def _world(options: argparse.Namespace, changed: bool) -> Any:
+    """What is to be explored: a name, or a model or world with the parameters that were given."""
+    from ocerl.mdp import load_model, rich
+
+    given = {"bits": options.bits, "states": options.states}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    if options.model in rich.WORLDS:
+        if changed:
+            raise OcerlError(
+                f"{options.model} has a start and no discount of its own: leave --discount and --start out"
+            )
+        if parameters and options.horizon is not None:
+            parameters["horizon"] = options.horizon
+        return rich.make(options.model, **parameters) if parameters else options.model
+    if parameters:
+        named = " and ".join(f"--{name}" for name in parameters)
+        raise OcerlError(f"{named} belongs to the worlds {', '.join(rich.WORLDS)}, not to {options.model}")
+    if changed:
+        return load_model(options.model, horizon=options.horizon, discount=options.discount, start=options.start)
+    return options.model
 
 
 def _print(found: Exploration) -> None:

@@ -1,11 +1,15 @@
-"""`ocerl reproduce markov-table | oce-table | regret`: the paper's results, computed again."""
+"""`ocerl reproduce markov-table | oce-table | regret | exogenous | rank`: the paper's results, computed again."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ocerl.cli import _shared
+
+if TYPE_CHECKING:
+    from ocerl.experiments.rich import Study
 
 
 def add_to(commands: Any) -> None:
@@ -18,18 +22,25 @@ def add_to(commands: Any) -> None:
         ("markov-table", markov_table, "three policies' CVaR, and how far Markov policies fall short"),
         ("oce-table", oce_table, "both meta-algorithms against the best Markov policy, for six OCEs"),
         ("regret", regret, "how UCB-VI's regret grows with rounds, states, actions and the tail (some minutes)"),
+        ("exogenous", exogenous, "GOLF and UCB-VI against the number of exogenous bits (some minutes)"),
+        ("rank", rank, "Rep-UCB and UCB-VI against the number of states at rank 3 (some minutes)"),
     ):
         result = results.add_parser(name, help=text, description=text)
         _shared.add_output_options(result)
         result.set_defaults(run=run)
         if name != "markov-table":
-            runs = 10 if name == "oce-table" else 8
+            runs = {"oce-table": 10, "regret": 8}.get(name, 5)
             result.add_argument("--seeds", type=_runs, default=runs, metavar="N", help=f"runs (default {runs})")
         if name == "regret":
             result.add_argument("--rounds", type=_runs, default=20_000, metavar="K", help="rounds (default 20000)")
             result.add_argument(
                 "--worst-rounds", type=_runs, default=200_000, metavar="K", help="rounds on hard models"
             )
+
+        if name in ("exogenous", "rank"):
+            axis = "bits" if name == "exogenous" else "states"
+            result.add_argument("--sizes", type=_sizes, metavar="N,N,…", help=f"the numbers of {axis}")
+            result.add_argument("--limit", type=_runs, metavar="K", help="the most episodes of a run")
 
 
 def markov_table(options: argparse.Namespace) -> None:
@@ -143,6 +154,44 @@ def regret(options: argparse.Namespace) -> None:
         return
     print(found)
     _say_where(options)
+
+
+def exogenous(options: argparse.Namespace) -> None:
+    """The figure "exogenous size does not matter"."""
+    from ocerl.experiments.rich import exogenous_study
+
+    _rich(options, exogenous_study, "exogenous", "bits")
+
+
+def rank(options: argparse.Namespace) -> None:
+    """The figure "rank matters, states don't"."""
+    from ocerl.experiments.rich import rank_study
+
+    _rich(options, rank_study, "rank", "states")
+
+
+def _rich(options: argparse.Namespace, study: Callable[..., Study], name: str, axis: str) -> None:
+    given = {axis: options.sizes, "limit": options.limit}
+    with _shared.progress_bar(name) as progress:
+        chosen = {key: value for key, value in given.items() if value is not None}
+        found = study(seeds=options.seeds, seed=options.seed, progress=progress, **chosen)
+    if options.out:
+        from ocerl.report import save_figure
+        from ocerl.report.rich import plot_rich
+
+        _shared.write_json(options.out / f"{name}.json", found.to_dict())
+        save_figure(plot_rich(found), options.out / name)
+    if options.json:
+        _shared.print_json(found.to_dict())
+        return
+    print(found)
+    _say_where(options)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    if not all(part.isdigit() and int(part) > 0 for part in text.split(",")):
+        raise argparse.ArgumentTypeError(f"must be whole numbers of at least 1 with commas between, got {text}")
+    return tuple(int(part) for part in text.split(","))
 
 
 def _runs(text: str) -> int:

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP
 from ocerl.mdp.lattice import Lattice
+from ocerl.mdp.rich import RichWorld
 from ocerl.optimistic.meta import OptimisticOracle, optimism
 from ocerl.optimistic.problem import learning_lattice, problem_of_model
-from ocerl.optimistic.table import TablePolicy
+from ocerl.optimistic.rich import learner
+from ocerl.optimistic.table import DecodedPolicy, TablePolicy
 from ocerl.optimistic.ucbvi import UcbViConfig, init
 from ocerl.optimistic.worlds import TabularWorld, collect
 from ocerl.planning import ReturnDistribution, evaluate
@@ -188,6 +190,18 @@ def ucbvi_maker(
     return make
 
 
+def rich_maker(
+    world: TabularMDP | RichWorld, risk: Risk | str, oracle: str, config: Any = None, *, rank: int | None = None
+) -> MakeOracle:
+    """New GOLF or Rep-UCB oracles for a world; `check_optimism` takes them with the world's table, `world.model()`."""
+
+    def make(seed: int) -> tuple[OptimisticOracle[Any], Play]:
+        made = learner(world, oracle, parse_risk(risk), seed, config=config, rank=rank)
+        return made.oracle, made.play
+
+    return make
+
+
 class _Watch:
     """Follows one run: what the oracle claims, against the planner and the exact value of what it plays."""
 
@@ -223,12 +237,11 @@ class _Watch:
 
     def _evaluate(self, policy: Policy) -> ReturnDistribution:
         model = self.lattice.model
-        if not isinstance(policy, TablePolicy):
+        if not isinstance(policy, TablePolicy | DecodedPolicy):
             return evaluate(model, policy)
-        key = b"".join(table.tobytes() for table in policy.tables)
-        if key not in self._judged:
-            self._judged[key] = evaluate(model, policy.on(self.lattice))
-        return self._judged[key]
+        if policy.key not in self._judged:
+            self._judged[policy.key] = evaluate(model, policy.on(self.lattice))
+        return self._judged[policy.key]
 
 
 def optimal_values(lattice: Lattice, risk: Risk, budgets: Floats) -> Floats:

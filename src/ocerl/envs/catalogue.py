@@ -11,6 +11,7 @@ from ocerl.envs._base import Environment
 from ocerl.envs.american_put import AmericanPut
 from ocerl.envs.betting import BettingGame
 from ocerl.envs.guarded_maze import GuardedMaze
+from ocerl.envs.rich import low_rank, low_rank_vectors, risky_lock
 from ocerl.envs.tabular import TabularEnvironment
 from ocerl.errors import OcerlError
 from ocerl.mdp import zoo
@@ -21,6 +22,9 @@ SIMULATORS: dict[str, Callable[..., Environment[Any]]] = {
     "american-put": AmericanPut,
     "betting-game": BettingGame,
     "guarded-maze": GuardedMaze,
+    "low-rank": low_rank,
+    "low-rank-vectors": low_rank_vectors,
+    "risky-lock": risky_lock,
 }
 MODEL_PARAMETERS = ("horizon", "discount", "start")
 
@@ -28,9 +32,10 @@ MODEL_PARAMETERS = ("horizon", "discount", "start")
 def make(model: str | TabularMDP, **parameters: Any) -> Environment[Any]:
     """An environment: a simulator by its name and parameters, or a model, or the name of one.
 
-    Simulators are `american-put`, `betting-game` and `guarded-maze`. Any other name means what it means to
-    `load_model`: a model of the zoo (such as `paper`), a CSV file or a Gymnasium id with a table; models take
-    the parameters `horizon`, `discount` and `start`.
+    Simulators are `american-put`, `betting-game`, `guarded-maze`, and the worlds of rich observations `low-rank`,
+    `low-rank-vectors` and `risky-lock`. Any other name means what it means to `load_model`: a model of the zoo
+    (such as `paper`), a CSV file or a Gymnasium id with a table; models take the parameters `horizon`,
+    `discount` and `start`.
 
     >>> make("guarded-maze", noise=0.1).horizon, make("paper").horizon
     (160, 2)

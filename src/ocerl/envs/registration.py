@@ -25,7 +25,10 @@ IDS = {
     "ocerl/AmericanPut-v0": {"model": "american-put"},
     "ocerl/BettingGame-v0": {"model": "betting-game"},
     "ocerl/GuardedMaze-v0": {"model": "guarded-maze"},
+    "ocerl/LowRank-v0": {"model": "low-rank"},
+    "ocerl/LowRankVectors-v0": {"model": "low-rank-vectors"},
     "ocerl/Paper-v0": {"model": "paper"},
+    "ocerl/RiskyLock-v0": {"model": "risky-lock"},
     "ocerl/Tabular-v0": {},
 }
 """The ids, and the name each gives to `ocerl.envs.make`; `ocerl/Tabular-v0` asks for it: `model=…`."""

@@ -260,12 +260,18 @@ def _store(width, begin, pad_width, planned, ceiling, span, slope_left, slope_ri
         value = min(max(planned[x], ceiling[x] - span[x]), ceiling[x])
         changed |= value != row[begin + x]
         row[begin + x] = value
+    extend(row, begin, width, pad_width, slope_left, slope_right)
+    return changed
+
+
+@njit(nogil=True, cache=True)
+def extend(row, begin, width, pad_width, slope_left, slope_right):
+    """Continue a row beyond its window, where values are linear."""
     for x in range(begin):
         row[x] = row[begin] - slope_left * (begin - x)
     last = begin + width - 1
     for x in range(last + 1, pad_width):
         row[x] = row[last] + slope_right * (x - last)
-    return changed
 
 
 @njit(nogil=True, cache=True)

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP
-from ocerl.optimistic.result import Exploration, SeedRun
+from ocerl.mdp.rich import RichWorld
+from ocerl.optimistic.explore_rich import explore_rich
+from ocerl.optimistic.result import Exploration, SeedRun, schedule
+from ocerl.optimistic.rich import RICH_ORACLES
 from ocerl.optimistic.runner import Runner, start
 from ocerl.optimistic.task import Task, find_task
 from ocerl.optimistic.ucbvi import DEFAULT_SCALE, UcbViConfig
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     import gymnasium
 
 ORACLES: dict[str, Literal["hoeffding", "bernstein"]] = {"ucbvi": "hoeffding", "ucbvi-bernstein": "bernstein"}
-LATE_ROUNDS = 200
 
 
 def explore(
-    environment: TabularMDP | gymnasium.Env[Any, Any] | str,
+    environment: TabularMDP | RichWorld | gymnasium.Env[Any, Any] | str,
     risk: Risk | str,
     *,
     rounds: int,
     oracle: str = "ucbvi",
+    rank: int | None = None,
     seeds: int | Sequence[int] = 1,
     bonus_scale: float | Literal["theory"] = DEFAULT_SCALE,
     delta: float = 0.05,
@@ -50,7 +50,11 @@ def explore(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Exploration:
-    r"""Run Algorithm 1 with UCB-VI for a number of rounds (episodes), once for every seed.
+    r"""Run Algorithm 1 for a number of rounds, once for every seed; a round of UCB-VI or GOLF is an episode.
+
+    What follows is about UCB-VI. `golf` and `repucb` explore a tabular model or a world of `ocerl.mdp.rich` (by name:
+    `risky-lock`, `low-rank`) and take of these parameters `rank`, `seeds` and `horizon`: see
+    `ocerl.optimistic.rich.learner` for what they choose from, `golf` and `repucb` for their constants.
 
     `environment` is a tabular model, which is then simulated, a Gymnasium environment with `Discrete` spaces, or a
     name as on the command line. The learner is told the states and their actions, which states end the
@@ -70,39 +74,64 @@ def explore(
     >>> [run.value for run in learned.runs], learned.optimum
     ([0.75, 0.75], 0.75)
     """
-    began = time.perf_counter()
-    if oracle not in ORACLES:
-        raise OcerlError(f"there is no oracle {oracle!r}: choose one of {', '.join(ORACLES)}")
+    if oracle not in (*ORACLES, *RICH_ORACLES):
+        raise OcerlError(f"there is no oracle {oracle!r}: choose one of {', '.join((*ORACLES, *RICH_ORACLES))}")
     risk = parse_risk(risk)
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not numbers:
         raise OcerlError(f"seeds must be a number of at least 1 or a list of seeds, got {seeds}")
+    if oracle in RICH_ORACLES:
+        others = (
+            bonus_scale != DEFAULT_SCALE,
+            delta != 0.05,
+            known_rewards,
+            per_step,
+            reward_range,
+            resolution,
+            resume,
+        )
+        return explore_rich(environment, risk, rounds, oracle, numbers, rank, horizon, any(others), progress)
+    if rank is not None:
+        raise OcerlError(f"a rank is for repucb, {oracle} has none")
     config = UcbViConfig(
-        rounds=rounds,
-        bonus=ORACLES[oracle],
-        bonus_scale=bonus_scale,
-        delta=delta,
-        first_budgets=first_budgets,
+        rounds=rounds, bonus=ORACLES[oracle], bonus_scale=bonus_scale, delta=delta, first_budgets=first_budgets
     )
     task = find_task(environment, horizon=horizon, per_step=per_step, reward_range=reward_range, resolution=resolution)
+    folder = None if out is None else Path(out) / "checkpoints"
+    return _explore_ucbvi(task, risk, oracle, config, numbers, known_rewards, folder, resume, threads, progress)
+
+
+def _explore_ucbvi(
+    task: Task,
+    risk: Risk,
+    oracle: str,
+    config: UcbViConfig,
+    seeds: list[int],
+    known_rewards: bool,
+    folder: Path | None,
+    resume: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> Exploration:
+    began = time.perf_counter()
     settings = _settings(task, risk, oracle, config, known_rewards)
     runners = [
         start(
             task,
             risk,
             config,
-            number,
+            seed,
             learn_rewards=not known_rewards,
             settings=settings,
-            path=None if out is None else Path(out) / "checkpoints" / f"seed-{number}.npz",
+            path=None if folder is None else folder / f"seed-{seed}.npz",
         )
-        for number in numbers
+        for seed in seeds
     ]
     return Exploration(
         model=task.name,
         risk=risk,
         oracle=oracle,
-        rounds=rounds,
+        rounds=config.rounds,
         horizon=task.problem.horizon,
         runs=tuple(_run_all(runners, config, resume, threads, progress)),
         optimum=None if task.lattice is None else plan(task.lattice.model, risk).value,
@@ -129,17 +158,6 @@ def _settings(task: Task, risk: Risk, oracle: str, config: UcbViConfig, known_re
         "discount": task.problem.discount,
         "first_budgets": config.first_budgets,
     }
-
-
-def schedule(rounds: int) -> NDArray[np.int64]:
-    """The rounds, from 1, whose policies are judged: evenly spaced in the logarithm, and in the last tenth.
-
-    >>> schedule(10).tolist()
-    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-    """
-    early = np.geomspace(1, rounds, 100)
-    late = np.linspace(0.9 * rounds + 1, rounds, LATE_ROUNDS)
-    return np.unique(np.round(np.concatenate([early, late])).astype(np.int64))
 
 
 class _Stopped(Exception):  # noqa: N818 - a signal to other threads, not an error

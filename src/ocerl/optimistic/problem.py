@@ -158,6 +158,23 @@ def problem_of_model(lattice: Lattice, *, per_step: bool) -> Problem:
     )
 
 
+def latent_problem(problem: Problem, latents: int) -> Problem:
+    """The same problem over so many latents, each with the actions that all states share; one more is the end."""
+    owned = np.diff(problem.pair_start[0])[~problem.terminal]
+    if not (owned == owned[0]).all():
+        raise OcerlError("states have different actions: latents, which stand for many states, need the same for all")
+    first = int(problem.pair_start[0][np.flatnonzero(~problem.terminal)[0]])
+    n_actions, layers = int(owned[0]), problem.horizon
+    pairs = np.append(np.arange(latents + 1), latents) * n_actions
+    return replace(
+        problem,
+        pair_start=pairs[None, :] + latents * n_actions * np.arange(layers)[:, None],
+        actions=np.tile(problem.actions[first : first + n_actions], latents * layers),
+        terminal=np.arange(latents + 1) == latents,
+        start=np.zeros(latents + 1),
+    )
+
+
 def ending_states(model: TabularMDP) -> NDArray[np.bool_]:
     """The states that in every step only return to themselves and pay 0."""
     ends = np.ones(model.n_states, dtype=np.bool_)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from ocerl.planning.policy import Policy
 from ocerl.risk import Risk, mean_interval
 
+LATE_ROUNDS = 200
+"""So many of the last tenth of the rounds are judged."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SeedRun:
@@ -126,3 +129,14 @@ class Exploration:
             f"{len(self.runs)} seeds:\nlearned {self.value_mean:.6g}{interval}, {judged}{known}; "
             f"mean of the last tenth of the rounds {self.last_tenth_mean:.6g}"
         )
+
+
+def schedule(rounds: int) -> NDArray[np.int64]:
+    """The rounds, from 1, whose policies are judged: evenly spaced in the logarithm, and in the last tenth.
+
+    >>> schedule(10).tolist()
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    """
+    early = np.geomspace(1, rounds, 100)
+    late = np.linspace(0.9 * rounds + 1, rounds, LATE_ROUNDS)
+    return np.unique(np.round(np.concatenate([early, late])).astype(np.int64))

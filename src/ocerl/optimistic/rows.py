@@ -40,6 +40,30 @@ class BudgetRows:
         low, width = (rows.pad_low, rows.pad_width) if padded else (rows.low, rows.width)
         return self.origin + (low[step] + np.arange(width[step])) / rows.refine
 
+    def extended(self, step: int, values: Floats) -> Floats:
+        """Values over a step's row, continued over its padded one; the row is the last axis."""
+        rows = self.arrays
+        begin = int(rows.low[step] - rows.pad_low[step])
+        last = begin + int(rows.width[step]) - 1
+        beyond = np.arange(int(rows.pad_width[step]))
+        inside = values[..., np.clip(beyond, begin, last) - begin]
+        return (
+            inside - rows.slope_left * np.maximum(begin - beyond, 0) + rows.slope_right * np.maximum(beyond - last, 0)
+        )
+
+    def column(self, step: int, y: int) -> int:
+        """Where a position is in a step's row; the edges stand for what is beyond, where values are linear."""
+        return min(max(y - int(self.arrays.low[step]), 0), int(self.arrays.width[step]) - 1)
+
+    def after(self, step: int, column: int, shift: int) -> int:
+        """Where in the next step's padded row a reward of so many units leads to."""
+        rows = self.arrays
+        return int(rows.low[step]) + column + rows.refine * shift - int(rows.pad_low[step + 1])
+
+    def first_position(self, budget: float) -> int:
+        """The number of one of the first budgets."""
+        return int(np.flatnonzero(self.arrays.budgets == budget)[0])
+
     def empty_values(self, *, pessimistic: bool) -> Values:
         """Values to plan into, with the pay-off at the end and in the states that end the episode."""
         problem, rows = self.problem, self.arrays

@@ -92,11 +92,10 @@ class Runner:
     def judge(self, policy: TablePolicy) -> float:
         """The exact OCE of a policy on the known model."""
         assert self.task.lattice is not None
-        key = b"".join(table.tobytes() for table in policy.tables)
-        if key not in self.judged:
+        if policy.key not in self.judged:
             returns = evaluate(self.task.lattice.model, policy.on(self.task.lattice))
-            self.judged[key] = returns.certainty_equivalent(self.risk)
-        return self.judged[key]
+            self.judged[policy.key] = returns.certainty_equivalent(self.risk)
+        return self.judged[policy.key]
 
     def finish(self) -> SeedRun:
         """The recommended policy with its value."""

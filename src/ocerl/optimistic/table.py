@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,6 +40,11 @@ class TablePolicy(Policy):
             tables.append(plan.slots[step][:, column])
         return cls(problem, float(arrays.budgets[position]), tables)
 
+    @property
+    def key(self) -> bytes:
+        """What tells policies of one problem apart, so that none is judged twice."""
+        return b"".join(table.tobytes() for table in self.tables)
+
     def reset(self) -> None:
         self._step, self._earned = 0, 0
 
@@ -54,7 +60,52 @@ class TablePolicy(Policy):
 
     def on(self, lattice: Lattice) -> BudgetPolicy:
         """The same policy as the planner's kind, on the lattice of the model that posed the problem."""
-        model = lattice.model
-        outside = np.zeros((model.require_horizon(), model.n_states), dtype=np.int64)
-        low = np.zeros(self.problem.horizon, dtype=np.int64)
-        return BudgetPolicy(lattice, 0, self.budget, self.tables, low, outside)
+        return budget_policy(lattice, self.budget, self.tables)
+
+
+@dataclass(eq=False)
+class DecodedPolicy(Policy):
+    """A policy over latents that reads them off the observation with a decoder."""
+
+    decoder: int
+    """The decoder's number."""
+    decode: NDArray[np.integer]
+    """`[observation]`: the latent."""
+    over: TablePolicy
+    """What to do by latent."""
+
+    @property
+    def budget(self) -> float:
+        return self.over.budget
+
+    @property
+    def key(self) -> bytes:
+        """What tells policies of one problem apart, so that none is judged twice."""
+        return self.decoder.to_bytes(4) + self.over.key
+
+    def reset(self) -> None:
+        self.over.reset()
+
+    def act(self, state: int) -> int:
+        return self.over.act(int(self.decode[state]))
+
+    def observe(self, reward: float) -> None:
+        self.over.observe(reward)
+
+    def on(self, lattice: Lattice) -> BudgetPolicy:
+        """The same policy as the planner's kind, on the lattice of a model whose states are the observations."""
+        return self.through(self.decode, lattice)
+
+    def through(self, decode: NDArray[np.integer], lattice: Lattice) -> BudgetPolicy:
+        """The same for a model with other states, `decode[state]` being the latent in each."""
+        slots = np.diff(lattice.model.transitions(0).pair_start)
+        # A state that ends the episode has one slot, whatever the decoder takes it for.
+        tables = [np.minimum(table[decode], slots[:, None] - 1) for table in self.over.tables]
+        return budget_policy(lattice, self.budget, tables)
+
+
+def budget_policy(lattice: Lattice, budget: float, tables: Sequence[NDArray[np.integer]]) -> BudgetPolicy:
+    """Tables `[step][state, earned]` as the planner's kind of policy."""
+    model = lattice.model
+    outside = np.zeros((model.require_horizon(), model.n_states), dtype=np.int64)
+    return BudgetPolicy(lattice, 0, budget, tables, np.zeros(len(tables), dtype=np.int64), outside)

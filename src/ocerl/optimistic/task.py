@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocerl.errors import OcerlError
-from ocerl.mdp import TabularMDP, from_gymnasium, load_model
+from ocerl.mdp import TabularMDP, from_gymnasium, load_model, rich
 from ocerl.mdp.lattice import Lattice
+from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, RichWorld
 from ocerl.optimistic.problem import BINS, Problem, learning_lattice, problem_of_model, problem_of_spaces
 from ocerl.optimistic.worlds import GymnasiumWorld, TabularWorld, discrete_size
 
@@ -48,7 +49,7 @@ class Task:
 
 
 def find_task(
-    environment: TabularMDP | gymnasium.Env[Any, Any] | str,
+    environment: TabularMDP | RichWorld | gymnasium.Env[Any, Any] | str,
     *,
     horizon: int | None,
     per_step: bool | None,
@@ -58,8 +59,12 @@ def find_task(
     """What `explore` was given, as a task."""
     if resolution is not None and not (np.isfinite(resolution) and resolution > 0):
         raise OcerlError(f"the resolution must be a positive number (a step in units of the return), got {resolution}")
+    if isinstance(environment, str) and environment in rich.WORLDS:
+        environment = rich.make(environment, **({} if horizon is None else {"horizon": horizon}))
     if isinstance(environment, str):
         environment = _load(environment, horizon)
+    if isinstance(environment, ExogenousBlockMDP | LowRankMDP):
+        environment = environment.model()
     if isinstance(environment, TabularMDP):
         model = environment.with_(horizon=horizon)
         model.require_horizon()

@@ -104,9 +104,13 @@ class UcbVi:
 
     def update(self, episode: Episode) -> None:
         """Count an episode and plan again where it changed something."""
+        self.count(episode)
+        replan(self.told, self.counts, self.rows.arrays, self.plan, self.log_term, False)
+
+    def count(self, episode: Episode) -> None:
+        """Count an episode without planning."""
         seen = self._compiled(episode)
         learn(self.told, self.counts, seen, len(episode.actions))
-        replan(self.told, self.counts, self.rows.arrays, self.plan, self.log_term, False)
 
     def _compiled(self, episode: Episode) -> NDArray[np.int64]:
         """The episode as rows `(s, slot, s', atom)`, with room made for what is new in it."""

@@ -41,12 +41,14 @@ class Episode:
     states: list[int]
     actions: list[int]
     rewards: list[float]
+    budget: float | None = None
+    """The first budget of the policy that played, if it had one."""
 
 
 def collect(world: World, policy: Policy, horizon: int) -> Episode:
     """Play one episode: at most `horizon` steps, which are the end (there is nothing beyond to bootstrap)."""
     policy.reset()
-    episode = Episode([world.reset()], [], [])
+    episode = Episode([world.reset()], [], [], getattr(policy, "budget", None))
     for _ in range(horizon):
         action = policy.act(episode.states[-1])
         state, reward, over = world.step(action)
