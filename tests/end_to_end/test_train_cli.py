@@ -1,4 +1,4 @@
-"""`ocerl train` and `ocerl reproduce oce-table` as a user runs them."""
+"""`ocerl train`, `ocerl reproduce oce-table` and `ocerl reproduce learning-curves` as a user runs them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ocerl.cli import main
@@ -123,3 +124,35 @@ def test_the_table_of_oces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         assert [row["risk"] for row in csv.DictReader(file)] == list(rows)
     assert json.loads((tmp_path / "oce-table.json").read_text())["rows"] == found["rows"]
     assert (tmp_path / "oce-table.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_learning_curves_in_small(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """With 2 seeds and 30 updates all oracles get beyond the Markov policies, and none that does not see the budget."""
+    words = ("reproduce", "learning-curves", "--seeds", "2", "--updates", "30", "--seed", "1")
+    found = document(capsys, *words, "--out", str(tmp_path))
+    assert (found["optimum"], found["best_markov"], found["seeds"]) == (0.75, 0.5, [1, 2])
+    assert [curve["oracle"] for curve in found["curves"]] == ["reinforce", "ppo-forward", "ppo-backward"]
+    for curve in found["curves"]:
+        assert curve["updates"] == list(range(31))
+        assert np.shape(curve["values"]) == (2, 31)
+        assert 0.5 < np.max(curve["mean"]) <= 0.75 + 1e-9
+    assert np.max(found["control"]["values"]) <= 0.5 + 1e-9
+    assert json.loads((tmp_path / "learning-curves.json").read_text()) == found
+    assert (tmp_path / "learning-curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_learning_curves(capsys: pytest.CaptureFixture[str]) -> None:
+    """All 15 runs end at the optimum, each mean is there before 8,000 updates, the control stays where it must."""
+    found = document(capsys, "reproduce", "learning-curves")
+    assert (found["optimum"], found["best_markov"], found["seeds"]) == (0.75, 0.5, [0, 1, 2, 3, 4])
+    assert [curve["oracle"] for curve in found["curves"]] == ["reinforce", "ppo-forward", "ppo-backward"]
+    for curve in found["curves"]:
+        assert len(curve["final"]) == 5
+        assert min(curve["final"]) >= 0.74
+        assert curve["reached"] is not None
+        assert curve["reached"] < 8000
+    control = found["control"]
+    assert max(control["final"]) <= 0.5 + 1e-9
+    assert np.max(control["values"]) <= 0.5 + 1e-9
+    assert control["final_mean"] > 0.45

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
 from ocerl.gradient.checkpoint import Arrays, Checkpoint
@@ -27,8 +28,10 @@ from ocerl.gradient.deep.learner import LearnerState, init
 from ocerl.gradient.deep.saving import arrays_of, restored
 from ocerl.gradient.events import EventWriter
 
-EXACT_RECORDS, RECORDS = 100, 20
+EXACT_RECORDS, RECORDS = 50, 20
 """How often, evenly over a run, its policies are judged: exactly, or by episodes."""
+EARLY_RECORDS = 60
+"""How often besides, evenly over the logarithm of the updates, where that is exact."""
 CHECKPOINT_SECONDS = 5.0
 """A checkpoint is written at most so often, and at the end."""
 
@@ -81,8 +84,7 @@ class Run:
             return self._play(state, history, logs)
 
     def _play(self, state: RunState, history: Arrays, logs: list[EventWriter]) -> tuple[RunState, Arrays]:
-        records = EXACT_RECORDS if self.judge.exact else RECORDS
-        marks = np.unique(np.rint(np.linspace(0, self.config.updates, records + 1)).astype(np.int64))
+        marks = record_marks(self.config.updates, self.judge.exact)
         made, written = int(state.learner.updates[0]), time.monotonic()
         if not history:
             history = self._recorded(state, history, made, logs)
@@ -141,3 +143,16 @@ class Run:
             self._checkpoint().save(arrays_of(self.driver.kept(before)), history)
             kept = f"; {self.folder} has the checkpoint of update {made}"
         raise OcerlError(f"seed {self.seeds[number]}, update {made + update + 1}: {what}: {advice}{kept}")
+
+
+def record_marks(updates: int, exact: bool) -> NDArray[np.int64]:
+    """After which updates policies are judged: exact records are many at the beginning, where most is learned.
+
+    >>> record_marks(8000, exact=True)[:20].tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 15, 18, 21, 24, 28, 33, 38, 45]
+    >>> record_marks(40, exact=False).tolist() == list(range(0, 41, 2))
+    True
+    """
+    even = np.linspace(0, updates, (EXACT_RECORDS if exact else RECORDS) + 1)
+    early = np.geomspace(1, updates, EARLY_RECORDS) if exact else np.empty(0)
+    return np.unique(np.rint(np.concatenate([even, early])).astype(np.int64))
