@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 from ocerl.cli import main
 from ocerl.gradient import StochasticBudgetPolicy
+from ocerl.gradient.deep.config import DeepConfig
 from ocerl.planning import evaluate
 
 COMMAND = [sys.executable, "-m", "ocerl.cli"]
@@ -126,19 +128,48 @@ def test_the_table_of_oces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert (tmp_path / "oce-table.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_learning_curves_in_small(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """With 2 seeds and 30 updates all oracles get beyond the Markov policies, and none that does not see the budget."""
+def test_learning_curves_in_small(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is asked of training, and what is done with its answers, which come by hand."""
+    asked: list[tuple[str, bool]] = []
+
+    def answer(environment: str, risk: str, *, oracle: str, hide_budget: bool, **rest: Any) -> Any:
+        asked.append((oracle, hide_budget))
+        assert (environment, risk) == ("paper", "cvar:0.25")
+        assert (rest["seeds"], rest["seed"], rest["steps"]) == (2, 1, 30 * 256)
+        best = 0.5 if hide_budget else 0.75
+        return SimpleNamespace(
+            updates=np.array([0, 30]),
+            values=np.array([[0.5, 0.25], [best, best]]),
+            runs=[SimpleNamespace(value=best)] * 2,
+            config=DeepConfig(oracle=oracle, environments=64, rollout=4, group=1, minibatches=1),  # type: ignore[arg-type]
+            seconds=1.0,
+        )
+
+    monkeypatch.setattr("ocerl.experiments.learning_curves.train", answer)
     words = ("reproduce", "learning-curves", "--seeds", "2", "--updates", "30", "--seed", "1")
     found = document(capsys, *words, "--out", str(tmp_path))
+    assert sorted(asked) == [
+        ("ppo-backward", False),
+        ("ppo-forward", False),
+        ("ppo-forward", True),
+        ("reinforce", False),
+    ]
     assert (found["optimum"], found["best_markov"], found["seeds"]) == (0.75, 0.5, [1, 2])
     assert [curve["oracle"] for curve in found["curves"]] == ["reinforce", "ppo-forward", "ppo-backward"]
-    for curve in found["curves"]:
-        assert curve["updates"] == list(range(31))
-        assert np.shape(curve["values"]) == (2, 31)
-        assert 0.5 < np.max(curve["mean"]) <= 0.75 + 1e-9
-    assert np.max(found["control"]["values"]) <= 0.5 + 1e-9
-    assert json.loads((tmp_path / "learning-curves.json").read_text()) == found
+    assert [curve["gradient_steps_per_update"] for curve in found["curves"]] == [1, 4, 4]
+    assert [curve["reached"] for curve in found["curves"]] == [30, 30, 30]
+    assert found["control"]["reached"] is None
+    assert found["control"]["final"] == [0.5, 0.5]
+    assert json.loads((tmp_path / "learning-curves.json").read_text())["curves"] == found["curves"]
     assert (tmp_path / "learning-curves.png").read_bytes().startswith(b"\x89PNG")
+    main([*words])
+    lines = capsys.readouterr().out.splitlines()
+    assert [next(line for line in lines if name in line).split()[-2] for name in ("reinforce", "hidden")] == [
+        "30",
+        "never",
+    ]
 
 
 @pytest.mark.slow
