@@ -183,7 +183,6 @@ def test_learning_curves(capsys: pytest.CaptureFixture[str]) -> None:
         assert min(curve["final"]) >= 0.74
         assert curve["reached"] is not None
         assert curve["reached"] < 8000
-    control = found["control"]
-    assert max(control["final"]) <= 0.5 + 1e-9
-    assert np.max(control["values"]) <= 0.5 + 1e-9
-    assert control["final_mean"] > 0.45
+    # Without sight of the budget the greedy policy is a Markov policy: more would mean that the budget leaks.
+    assert np.max(found["control"]["values"]) <= 0.5 + 1e-9
+    assert np.max(found["control"]["final"]) <= 0.5 + 1e-9
