@@ -1,4 +1,4 @@
-"""`ocerl train` and `ocerl reproduce oce-table` as a user runs them."""
+"""`ocerl train`, `ocerl reproduce oce-table` and `ocerl reproduce learning-curves` as a user runs them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ocerl.cli import main
 from ocerl.gradient import StochasticBudgetPolicy
+from ocerl.gradient.deep.config import DeepConfig
 from ocerl.planning import evaluate
 
 COMMAND = [sys.executable, "-m", "ocerl.cli"]
@@ -123,3 +126,63 @@ def test_the_table_of_oces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         assert [row["risk"] for row in csv.DictReader(file)] == list(rows)
     assert json.loads((tmp_path / "oce-table.json").read_text())["rows"] == found["rows"]
     assert (tmp_path / "oce-table.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_learning_curves_in_small(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is asked of training, and what is done with its answers, which come by hand."""
+    asked: list[tuple[str, bool]] = []
+
+    def answer(environment: str, risk: str, *, oracle: str, hide_budget: bool, **rest: Any) -> Any:
+        asked.append((oracle, hide_budget))
+        assert (environment, risk) == ("paper", "cvar:0.25")
+        assert (rest["seeds"], rest["seed"], rest["steps"]) == (2, 1, 30 * 256)
+        best = 0.5 if hide_budget else 0.75
+        return SimpleNamespace(
+            updates=np.array([0, 30]),
+            values=np.array([[0.5, 0.25], [best, best]]),
+            runs=[SimpleNamespace(value=best)] * 2,
+            config=DeepConfig(oracle=oracle, environments=64, rollout=4, group=1, minibatches=1),  # type: ignore[arg-type]
+            seconds=1.0,
+        )
+
+    monkeypatch.setattr("ocerl.experiments.learning_curves.train", answer)
+    words = ("reproduce", "learning-curves", "--seeds", "2", "--updates", "30", "--seed", "1")
+    found = document(capsys, *words, "--out", str(tmp_path))
+    assert sorted(asked) == [
+        ("ppo-backward", False),
+        ("ppo-forward", False),
+        ("ppo-forward", True),
+        ("reinforce", False),
+    ]
+    assert (found["optimum"], found["best_markov"], found["seeds"]) == (0.75, 0.5, [1, 2])
+    assert [curve["oracle"] for curve in found["curves"]] == ["reinforce", "ppo-forward", "ppo-backward"]
+    assert [curve["gradient_steps_per_update"] for curve in found["curves"]] == [1, 4, 4]
+    assert [curve["reached"] for curve in found["curves"]] == [30, 30, 30]
+    assert found["control"]["reached"] is None
+    assert found["control"]["final"] == [0.5, 0.5]
+    assert json.loads((tmp_path / "learning-curves.json").read_text())["curves"] == found["curves"]
+    assert (tmp_path / "learning-curves.png").read_bytes().startswith(b"\x89PNG")
+    main([*words])
+    lines = capsys.readouterr().out.splitlines()
+    assert [next(line for line in lines if name in line).split()[-2] for name in ("reinforce", "hidden")] == [
+        "30",
+        "never",
+    ]
+
+
+@pytest.mark.slow
+def test_learning_curves(capsys: pytest.CaptureFixture[str]) -> None:
+    """All 15 runs end at the optimum, each mean is there before 8,000 updates, the control stays where it must."""
+    found = document(capsys, "reproduce", "learning-curves")
+    assert (found["optimum"], found["best_markov"], found["seeds"]) == (0.75, 0.5, [0, 1, 2, 3, 4])
+    assert [curve["oracle"] for curve in found["curves"]] == ["reinforce", "ppo-forward", "ppo-backward"]
+    for curve in found["curves"]:
+        assert len(curve["final"]) == 5
+        assert min(curve["final"]) >= 0.74
+        assert curve["reached"] is not None
+        assert curve["reached"] < 8000
+    # Without sight of the budget the greedy policy is a Markov policy: more would mean that the budget leaks.
+    assert np.max(found["control"]["values"]) <= 0.5 + 1e-9
+    assert np.max(found["control"]["final"]) <= 0.5 + 1e-9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, final
 
 import equinox as eqx
@@ -29,7 +30,7 @@ from ocerl.risk import Risk, estimate
 
 EPISODES = {True: 100_000, False: 1000}
 """What a result is estimated from unless told otherwise, compiled or not."""
-EXACT_RECORDS, RECORDS = 100, (2, 20)
+EXACT_RECORDS, RECORDS = 50, (2, 20)
 """How often, evenly over a run, policies are judged: exactly, or by episodes at least and at most so often."""
 KEPT_RETURNS = 2048
 """Of a survey, a policy keeps so many returns from each first budget."""
@@ -49,6 +50,8 @@ class Judge:
         # A compiled step without an update costs a fraction of one with it, and few episodes take the whole horizon.
         self._affordable = 5.0 if world.compiled else 1.0
         self._quick = COMPILED_QUICK.for_horizon(horizon) if world.compiled else GYMNASIUM_QUICK
+        if self.exact:  # episodes only choose the first budget of a record; its value has no noise
+            self._quick = COMPILED_QUICK
         self._full = COMPILED_FULL.for_horizon(horizon) if world.compiled else GYMNASIUM_FULL
 
     def records(self, steps: int) -> int:
@@ -70,14 +73,14 @@ class Judge:
     def final(self, state: RunState, number: int, seed: int) -> DeepSeedResult:
         """One seed's result."""
         network, ranges = self._network(state, number)
-        policy = self._chosen(network, ranges, self._full, _seeds(seed, -1))
+        policy = _thinned(self._chosen(network, ranges, self._full, _seeds(seed, -1)))
         return self.judged(policy, seed, _seeds(seed, -1)[2])
 
     def chosen(self, policy: NetworkPolicy, seed: int) -> NetworkPolicy:
         """A saved policy with the first budget that is best for the risk on fresh episodes of this environment."""
         budgets = policy.survey.budgets
         words = _seeds(seed, -2)
-        return self._chosen(policy.network, (float(budgets[0]), float(budgets[-1])), self._full, words)
+        return _thinned(self._chosen(policy.network, (float(budgets[0]), float(budgets[-1])), self._full, words))
 
     def judged(self, policy: NetworkPolicy, seed: int, word: int) -> DeepSeedResult:
         """What a policy is worth from its first budget, on episodes drawn from `word`."""
@@ -105,7 +108,7 @@ class Judge:
         task = self.driver.task
         sample = survey(self.driver, network, budget_range, effort, words[0])
         budget = choose(self.driver, network, self.risk, sample, effort, words[1])
-        return NetworkPolicy(network, task.horizon, task.discount, budget, self.risk.name, _thinned(sample))
+        return NetworkPolicy(network, task.horizon, task.discount, budget, self.risk.name, sample)
 
     def _exactly(self, policy: NetworkPolicy) -> tuple[float, float]:
         """The exact OCE and mean on the model."""
@@ -114,11 +117,13 @@ class Judge:
         return returns.certainty_equivalent(self.risk), returns.mean
 
 
-def _thinned(sample: Sample) -> Sample:
-    """At most so many returns from each first budget: even quantiles."""
-    if sample.returns.shape[1] <= KEPT_RETURNS:
-        return sample
-    return Sample(sample.budgets, np.quantile(sample.returns, (np.arange(KEPT_RETURNS) + 0.5) / KEPT_RETURNS, axis=1).T)
+def _thinned(policy: NetworkPolicy) -> NetworkPolicy:
+    """The policy with at most so many returns from each first budget in its survey: even quantiles."""
+    budgets, returns = policy.survey
+    if returns.shape[1] <= KEPT_RETURNS:
+        return policy
+    kept = np.quantile(returns, (np.arange(KEPT_RETURNS) + 0.5) / KEPT_RETURNS, axis=1).T
+    return replace(policy, survey=Sample(budgets, kept))
 
 
 def _seeds(*words: int) -> list[int]:

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from ocerl.errors import OcerlError
 from ocerl.gradient.checkpoint import Arrays, Checkpoint
@@ -27,6 +28,8 @@ from ocerl.gradient.deep.learner import LearnerState, init
 from ocerl.gradient.deep.saving import arrays_of, restored
 from ocerl.gradient.events import EventWriter
 
+EARLY_RECORDS = 60
+"""How many records there are besides the even ones, evenly over the logarithm of the updates, where they are exact."""
 CHECKPOINT_SECONDS = 5.0
 """A checkpoint is written at most so often, and at the end."""
 
@@ -79,8 +82,7 @@ class Run:
             return self._play(state, history, logs)
 
     def _play(self, state: RunState, history: Arrays, logs: list[EventWriter]) -> tuple[RunState, Arrays]:
-        records = self.judge.records(self.config.steps)
-        marks = np.unique(np.rint(np.linspace(0, self.config.updates, records + 1)).astype(np.int64))
+        marks = record_marks(self.config.updates, self.judge.records(self.config.steps), self.judge.exact)
         made, written = int(state.learner.updates[0]), time.monotonic()
         if not history:
             history = self._recorded(state, history, made, logs)
@@ -139,3 +141,16 @@ class Run:
             self._checkpoint().save(arrays_of(self.driver.kept(before)), history)
             kept = f"; {self.folder} has the checkpoint of update {made}"
         raise OcerlError(f"seed {self.seeds[number]}, update {made + update + 1}: {what}: {advice}{kept}")
+
+
+def record_marks(updates: int, records: int, exact: bool) -> NDArray[np.int64]:
+    """After which updates policies are judged: exact records are many at the beginning, where most is learned.
+
+    >>> record_marks(8000, 50, exact=True)[:20].tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 18, 21, 25, 29, 33, 39, 45]
+    >>> record_marks(40, 4, exact=False).tolist()
+    [0, 10, 20, 30, 40]
+    """
+    even = np.linspace(0, updates, records + 1)
+    early = np.geomspace(1, updates, EARLY_RECORDS) if exact else np.empty(0)
+    return np.unique(np.rint(np.concatenate([even, early])).astype(np.int64))
