@@ -94,7 +94,7 @@ def test_the_picture_has_a_band_for_each_curve() -> None:
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("updates", [1, 2, 37, 8000])
 def test_runs_are_recorded_from_the_first_update_to_the_last(updates: int, exact: bool) -> None:
-    marks = record_marks(updates, exact)
+    marks = record_marks(updates, 20, exact)
     assert (marks[0], marks[-1]) == (0, updates)
     assert (np.diff(marks) > 0).all()
     assert not exact or {1, 2} & set(range(updates + 1)) <= set(marks.tolist())
