@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocerl.gradient.policy import StochasticBudgetPolicy
+from ocerl.gradient.seeds import Seeds, bracket
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning.distribution import ReturnDistribution
-from ocerl.risk import Risk, mean_interval
+from ocerl.risk import Risk
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ class SeedResult:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Training:
+class Training(Seeds[SeedResult]):
     """The answer to a training problem. `print` it for a summary; `save` it to a folder."""
 
     model: TabularMDP
@@ -55,20 +56,6 @@ class Training:
     optimum: tuple[float, float]
     """OCE* lies between these two, which agree where rewards have a common lattice."""
     seconds: float
-
-    @property
-    def best(self) -> SeedResult:
-        """The run with the best policy."""
-        return max(self.runs, key=lambda run: run.value)
-
-    @property
-    def value_mean(self) -> float:
-        return float(np.mean([run.value for run in self.runs]))
-
-    @property
-    def value_interval(self) -> tuple[float, float] | None:
-        """A 95% interval for the mean over seeds, by Student's t; None for a single seed."""
-        return mean_interval(np.array([run.value for run in self.runs]))
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON form."""
@@ -110,15 +97,9 @@ class Training:
         self.best.policy.save(folder / "policy")
 
     def __str__(self) -> str:
-        interval = self.value_interval
-        spread = f" (95% interval {interval[0]:.6g} … {interval[1]:.6g})" if interval else ""
-        worst = min(run.value for run in self.runs)
-        low, high = self.optimum
-        optimum = f"{low:.6g}" if high - low <= 1e-9 * max(1.0, abs(low)) else f"{low:.6g} … {high:.6g}"
         return (
-            f"{self.risk.name} of {self.model.name} by {self.oracle}, {len(self.runs)} seeds: "
-            f"mean {self.value_mean:.6g}{spread}, worst {worst:.6g}, best {self.best.value:.6g}\n"
-            f"optimum {optimum}; first budget {self.best.budget:.6g} (best seed)"
+            f"{self.risk.name} of {self.model.name} by {self.oracle}, {len(self.runs)} seeds: {self.spread()}\n"
+            f"optimum {bracket(*self.optimum)}; first budget {self.best.budget:.6g} (best seed)"
         )
 
 

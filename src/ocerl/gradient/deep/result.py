@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ocerl.gradient.deep.config import DeepConfig
 from ocerl.gradient.deep.policy import NetworkPolicy
-from ocerl.risk import Estimate, Risk, mean_interval
+from ocerl.gradient.seeds import Seeds, bracket
+from ocerl.risk import Estimate, Risk
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ class DeepSeedResult:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DeepTraining:
+class DeepTraining(Seeds[DeepSeedResult]):
     """The answer to a training problem. `print` it for a summary; `save` it to a folder."""
 
     environment: str
@@ -72,20 +73,6 @@ class DeepTraining:
     @property
     def oracle(self) -> str:
         return self.config.oracle
-
-    @property
-    def best(self) -> DeepSeedResult:
-        """The run with the best policy."""
-        return max(self.runs, key=lambda run: run.value)
-
-    @property
-    def value_mean(self) -> float:
-        return float(np.mean([run.value for run in self.runs]))
-
-    @property
-    def value_interval(self) -> tuple[float, float] | None:
-        """A 95% interval for the mean over seeds, by Student's t; None for a single seed."""
-        return mean_interval(np.array([run.value for run in self.runs]))
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON form."""
@@ -122,15 +109,6 @@ class DeepTraining:
         (folder / "train.json").write_text(json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
 
     def __str__(self) -> str:
-        interval = self.value_interval
-        spread = f" (95% interval {interval[0]:.6g} … {interval[1]:.6g})" if interval else ""
-        worst = min(run.value for run in self.runs)
         judged = "exact" if self.best.exact else f"on {self.best.estimate.n:,} fresh episodes each"
-        summary = (
-            f"{self.risk.name} of {self.environment} by {self.oracle}, {len(self.runs)} seeds, {judged}: "
-            f"mean {self.value_mean:.6g}{spread}, worst {worst:.6g}, best {self.best.value:.6g}"
-        )
-        if self.optimum is None:
-            return summary
-        low, high = self.optimum
-        return f"{summary}\noptimum {low:.6g}" + ("" if high - low <= 1e-9 * max(1.0, abs(low)) else f" … {high:.6g}")
+        summary = f"{self.risk.name} of {self.environment} by {self.oracle}, {len(self.runs)} seeds, {judged}: {self.spread()}"
+        return summary if self.optimum is None else f"{summary}\noptimum {bracket(*self.optimum)}"
