@@ -110,5 +110,6 @@ class DeepTraining(Seeds[DeepSeedResult]):
 
     def __str__(self) -> str:
         judged = "exact" if self.best.exact else f"on {self.best.estimate.n:,} fresh episodes each"
-        summary = f"{self.risk.name} of {self.environment} by {self.oracle}, {len(self.runs)} seeds, {judged}: {self.spread()}"
+        what = f"{self.risk.name} of {self.environment} by {self.oracle}, {len(self.runs)} seeds"
+        summary = f"{what}, {judged}: {self.spread()}"
         return summary if self.optimum is None else f"{summary}\noptimum {bracket(*self.optimum)}"
