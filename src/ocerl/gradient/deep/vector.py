@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from ocerl.envs import AugmentedObservation
 from ocerl.errors import OcerlError
-from ocerl.gradient.deep.actions import Actions
+from ocerl.gradient.deep.actions import Actions, as_played
 from ocerl.gradient.deep.config import DeepConfig
 from ocerl.gradient.deep.driver import Greedy, Report, Task, all_finite, first_broken
 from ocerl.gradient.deep.following import Range, carried, followed
@@ -237,14 +237,6 @@ class GymnasiumDriver:
         else:
             payoff = np.where(played.ended, terminal_utility(risk, after), 0.0)
         return payoff / self.problem.unit + self.config.mean_weight * (before - after) / self.problem.reward_unit
-
-
-def as_played(action: jax.Array, space: Any) -> Any:
-    """Actions of the type that an environment wants, and within its bounds to the last bit."""
-    actions = np.asarray(action)
-    if hasattr(space, "low"):
-        actions = np.clip(actions, space.low, space.high)
-    return actions.astype(space.dtype)
 
 
 @jax.jit
