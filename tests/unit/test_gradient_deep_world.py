@@ -121,6 +121,7 @@ def test_what_is_no_environment_is_told_in_one_line(given: Any, parameters: dict
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"episodes": 0}, "episodes must be a whole number of at least 2, got 0"),
         ({"episodes": 39}, "to estimate cvar:0.25, its tail has to have 10 episodes: episodes must be at least 40"),
+        ({"parameters": {"horizon": 3}}, "give it by itself, horizon=…"),
         ({"resume": True}, r"give the folder of the run \(folder=…, --out DIR on the command line\)"),
         ({"environment": "Pendulum-v1", "budget_range": (-1.0, 0.0), "critic": "q"}, "critic='q' needs finitely many"),
         ({"environment": "Pendulum-v1", "budget_range": (-1.0, 0.0), "group": 2}, "group has to be 1"),

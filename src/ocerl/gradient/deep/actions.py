@@ -177,5 +177,5 @@ def as_played(action: jax.Array, space: Any) -> Any:
     """Actions of the type that an environment wants, and within its bounds to the last bit."""
     actions = np.asarray(action)
     if hasattr(space, "low"):
-        actions = np.clip(actions, space.low, space.high)
+        actions = np.asarray(np.clip(actions, space.low, space.high))
     return actions.astype(space.dtype)

@@ -60,6 +60,9 @@ def train(
     if resume and folder is None:
         raise OcerlError("to resume, give the folder of the run (folder=…, --out DIR on the command line)")
     parameters = parameters or {}
+    for name in ("horizon", "discount", "budget_range"):
+        if name in parameters:
+            raise OcerlError(f"{name} is not among the environment's own parameters: give it by itself, {name}=…")
     world = open_world(environment, horizon=horizon, discount=discount, budget_range=budget_range, **parameters)
     config = settings_for(world, settings)
     driver = driver_of(world, risk, config)
