@@ -16,7 +16,7 @@ from ocerl.gradient.deep import running, train
 
 running.CHECKPOINT_SECONDS = 0.2
 small = dict(environments=8, rollout=4, epochs=1, minibatches=1, hidden=(8,), episodes=40, seeds=2)
-run = train("paper", "cvar:0.25", steps=32 * 20_000, folder=sys.argv[1], resume=sys.argv[2] == "resume", **small)
+run = train("paper", "cvar:0.25", steps=32 * 5000, folder=sys.argv[1], resume=sys.argv[2] == "resume", **small)
 run.save(sys.argv[1])
 print(run.updates.tolist(), run.values.tobytes().hex(), [(one.value, one.estimate) for one in run.runs])
 """

@@ -12,7 +12,7 @@ import pytest
 
 from ocerl.gradient.deep import train
 
-SHORT: dict[str, Any] = {"steps": 100_000, "hidden": (16,), "episodes": 1000}
+SHORT: dict[str, Any] = {"steps": 300_000, "episodes": 1000}
 
 
 @pytest.mark.slow
