@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from ocerl.errors import OcerlError
 from ocerl.mdp.tabular import TabularMDP
 
 NAME = "checkpoint.npz"
+UNREADABLE = (OSError, EOFError, KeyError, ValueError, TypeError, AttributeError, BadZipFile, zlib.error)
+"""What reading a damaged file of arrays raises, depending on where the damage is."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -47,7 +50,7 @@ class Checkpoint:
             settings = json.loads(str(arrays.pop("settings")))
         except FileNotFoundError:
             raise OcerlError(f"{self.folder} has no {NAME} to resume from") from None
-        except (OSError, KeyError, ValueError, BadZipFile) as error:
+        except UNREADABLE as error:
             raise OcerlError(f"{self.folder / NAME} is not a checkpoint ({error})") from error
         for name, value in self.settings.items():
             if settings.get(name) != value:

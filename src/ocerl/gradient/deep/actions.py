@@ -96,6 +96,7 @@ class Gaussian(eqx.Module):
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
+    dtype: str = eqx.field(static=True, default="float32")
 
     @classmethod
     def on(cls, box: spaces.Box) -> Gaussian:
@@ -104,7 +105,7 @@ class Gaussian(eqx.Module):
             raise OcerlError(
                 f"continuous actions need finite bounds, got {box}: wrap the environment to give them some"
             )
-        return cls(tuple(box.low.ravel().tolist()), tuple(box.high.ravel().tolist()), box.shape)
+        return cls(tuple(box.low.ravel().tolist()), tuple(box.high.ravel().tolist()), box.shape, str(box.dtype))
 
     @property
     def n(self) -> int:
@@ -112,8 +113,9 @@ class Gaussian(eqx.Module):
 
     @property
     def space(self) -> spaces.Box:
-        low, high = (np.array(bound, dtype=np.float32).reshape(self.shape) for bound in (self.low, self.high))
-        return spaces.Box(low, high, self.shape)
+        dtype: Any = np.dtype(self.dtype)
+        low, high = (np.array(bound, dtype).reshape(self.shape) for bound in (self.low, self.high))
+        return spaces.Box(low, high, self.shape, dtype.type)
 
     @property
     def outputs(self) -> int:
@@ -169,3 +171,11 @@ def actions_of(space: Any) -> Actions:
     if isinstance(space, spaces.Box):
         return Gaussian.on(space)
     raise OcerlError(f"actions must be in a Discrete space or a Box, got {space}")
+
+
+def as_played(action: jax.Array, space: Any) -> Any:
+    """Actions of the type that an environment wants, and within its bounds to the last bit."""
+    actions = np.asarray(action)
+    if hasattr(space, "low"):
+        actions = np.asarray(np.clip(actions, space.low, space.high))
+    return actions.astype(space.dtype)

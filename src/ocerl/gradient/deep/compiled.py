@@ -116,6 +116,8 @@ def advance(fixed: tuple[Problem, DeepConfig, int], state: RunState, times: jax.
     return lax.fori_loop(0, times, body, (state, blank))
 
 
+EPISODES = 1
+"""What a seed's key is for, beside its first weights."""
 ROOM = 64
 """So many updates at most in one call."""
 
@@ -133,7 +135,9 @@ class CompiledDriver:
 
     def begin(self, learners: LearnerState, seed: int) -> RunState:
         """New episodes for learners with a leading axis of seeds."""
-        keys = jax.random.split(jax.random.key(seed), learners.updates.shape[0])
+        # A seed plays the same alone and among others, and shares no random number with its first weights.
+        numbers = range(seed, seed + learners.updates.shape[0])
+        keys = jnp.stack([jax.random.fold_in(jax.random.key(number), EPISODES) for number in numbers])
         return eqx.filter_vmap(partial(begin, self.problem, self.config))(learners, keys)
 
     def advance(self, state: RunState, updates: int) -> tuple[RunState, Report]:

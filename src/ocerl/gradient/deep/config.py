@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal
@@ -84,6 +85,9 @@ class DeepConfig:
             _require(name, getattr(self, name), "a number of at least 0", lambda x: isfinite(x) and x >= 0)
         for name in ("gae_lambda", "final_rate", "final_barrier"):
             _require(name, getattr(self, name), "between 0 and 1", lambda x: 0 <= x <= 1)
+        for name in ("dense", "hide_budget"):
+            if not isinstance(getattr(self, name), bool):
+                raise OcerlError(f"{name} must be True or False, got {getattr(self, name)!r}")
         for name in ("kl_target", "clip"):
             _require(name, getattr(self, name), "a positive number or None", lambda x: x is None or x > 0)
         for name in ("budget_knots", "time_knots"):
@@ -92,7 +96,7 @@ class DeepConfig:
         _require("hidden", self.hidden, "a tuple of sizes, such as (64, 64)", _are_sizes)
         if self.first_budget is not None:
             ordered = "two finite numbers, low <= high"
-            _require("first_budget", self.first_budget, ordered, lambda x: all(map(isfinite, x)) and x[0] <= x[1])
+            _require("first_budget", self.first_budget, ordered, is_range)
         if self.environments % self.group:
             raise OcerlError(f"environments must be a multiple of group, got {self.environments} and {self.group}")
         if self.oracle != "reinforce" and self.batch % self.minibatches:
@@ -120,8 +124,17 @@ class DeepConfig:
         return 1 if self.oracle == "reinforce" else self.minibatches
 
 
-def _require(name: str, value: Any, wanted: str, holds: Any) -> None:
-    if isinstance(value, bool) or not holds(value):
+def is_range(value: Any) -> bool:
+    """Whether these are two finite numbers, the smaller one first."""
+    return len(value) == 2 and all(map(isfinite, value)) and value[0] <= value[1]
+
+
+def _require(name: str, value: Any, wanted: str, holds: Callable[[Any], bool]) -> None:
+    try:
+        good = not isinstance(value, bool) and holds(value)
+    except (TypeError, ValueError):  # of another type altogether
+        good = False
+    if not good:
         raise OcerlError(f"{name} must be {wanted}, got {value!r}")
 
 

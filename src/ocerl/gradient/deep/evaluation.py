@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ocerl.errors import OcerlError
 from ocerl.gradient.deep.driver import Driver, Greedy
 from ocerl.risk import Risk
 
@@ -92,9 +93,12 @@ def survey(driver: Driver, policy: Greedy, budget_range: tuple[float, float], ef
     else:
         even = np.linspace(*budget_range, effort.candidates)
         first = driver.returns(policy, even[:: max(1, effort.candidates // 8)], effort.episodes // 4, seed)
+        _require_finite(driver, first)
         dense = np.quantile(first, (np.arange(effort.candidates) + 0.5) / effort.candidates)
         candidates = np.unique(np.concatenate([even, np.clip(dense, *budget_range)]))
-    return Sample(candidates, driver.returns(policy, candidates, effort.episodes, seed + 1))
+    returns = driver.returns(policy, candidates, effort.episodes, seed + 1)
+    _require_finite(driver, returns)
+    return Sample(candidates, returns)
 
 
 def choose(driver: Driver, policy: Greedy, risk: Risk, sample: Sample, effort: Effort, seed: int) -> float:
@@ -103,3 +107,11 @@ def choose(driver: Driver, policy: Greedy, risk: Risk, sample: Sample, effort: E
     budgets = sample.budgets[finalists]
     final = Sample(budgets, driver.returns(policy, budgets, effort.final_episodes, seed))
     return float(budgets[final.best(risk)])
+
+
+def _require_finite(driver: Driver, returns: Floats) -> None:
+    broken = returns[~np.isfinite(returns)]
+    if broken.size:
+        raise OcerlError(
+            f"an episode of {driver.task.name} has the return {broken[0]}: the environment has to pay finite rewards"
+        )

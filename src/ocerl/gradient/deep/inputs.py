@@ -217,7 +217,7 @@ def _numbers(space: Any, part: jax.Array) -> jax.Array:
     if isinstance(space, spaces.Discrete):
         return jax.nn.one_hot(part - int(space.start), int(space.n))
     if isinstance(space, spaces.MultiDiscrete):
-        digits = part.reshape(*part.shape[: part.ndim - space.nvec.ndim], -1)
+        digits = (part - space.start).reshape(*part.shape[: part.ndim - space.nvec.ndim], -1)
         return jnp.concatenate(
             [jax.nn.one_hot(digits[..., i], int(n)) for i, n in enumerate(space.nvec.ravel())], axis=-1
         )

@@ -20,7 +20,7 @@ FINEST = 0.01
 
 
 def knots_over(budgets: tuple[float, float], number: int) -> NDArray[np.float64]:
-    """So many knots over a range and zero, one of which is zero.
+    """So many knots over a range and zero, one of which is zero (unless they are two, the ends).
 
     >>> knots_over((0.0, 1.0), 5).round(3).tolist()
     [0.0, 0.053, 0.257, 0.597, 1.0]
@@ -33,7 +33,8 @@ def knots_over(budgets: tuple[float, float], number: int) -> NDArray[np.float64]
     logarithmic = (logarithmic - logarithmic[0]) / (logarithmic[-1] - logarithmic[0])
     knots = np.interp(np.linspace(0, 1, number), (even + logarithmic) / 2, grid)
     knots[0], knots[-1] = low, high
-    knots[np.abs(knots).argmin()] = 0.0
+    if low < 0.0 < high and number > 2:
+        knots[1 + np.abs(knots[1:-1]).argmin()] = 0.0
     return knots
 
 

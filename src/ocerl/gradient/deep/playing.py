@@ -49,10 +49,13 @@ class Row(NamedTuple):
 class Stage:
     """Lanes with a budget in each, that training plays on from batch to batch."""
 
-    def __init__(self, lanes: Lanes, discount: float, seed: int, first_budgets: FirstBudgets) -> None:
+    def __init__(
+        self, lanes: Lanes, discount: float, seed: int, first_budgets: FirstBudgets, *, begun: int = 0
+    ) -> None:
+        """`begun` tells the stages of a seed apart: how many updates were made before."""
         self.lanes = lanes
         self._discount = discount
-        self._rng = np.random.default_rng((seed, 1))
+        self._rng = np.random.default_rng((seed, 1, begun))
         self._first: NDArray[Any] = first_budgets(self._rng, lanes.size)
         self._budget = self._first
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import equinox as eqx
 import jax
@@ -21,8 +20,9 @@ from numpy.typing import NDArray
 
 from ocerl.envs import AugmentedObservation
 from ocerl.errors import OcerlError
+from ocerl.gradient.checkpoint import UNREADABLE
 from ocerl.gradient.deep import spaces
-from ocerl.gradient.deep.actions import Softmax, actions_of
+from ocerl.gradient.deep.actions import Softmax, actions_of, as_played
 from ocerl.gradient.deep.agent import Agent
 from ocerl.gradient.deep.driver import Greedy
 from ocerl.gradient.deep.evaluation import Sample
@@ -30,6 +30,7 @@ from ocerl.gradient.deep.inputs import Inputs, Moments
 from ocerl.gradient.forward import forward
 from ocerl.gradient.layers import Ints
 from ocerl.mdp.augmentation import next_budget
+from ocerl.mdp.checks import check_horizon
 from ocerl.mdp.lattice import Lattice
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning.distribution import ReturnDistribution
@@ -79,8 +80,9 @@ class NetworkPolicy(Policy):
         if self._step >= self.horizon:
             raise OcerlError(f"the episode is at its horizon of {self.horizon} steps: call reset() before act()")
         observation = jax.tree.map(np.asarray, state)
-        action = np.asarray(_act(self.network, observation, np.int32(self._step), np.float32(self._budget)))
-        return int(action) if action.ndim == 0 else action
+        action = _act(self.network, observation, np.int32(self._step), np.float32(self._budget))
+        actions = self.network.agent.actions
+        return int(action) if isinstance(actions, Softmax) else as_played(action, actions.space)
 
     def observe(self, reward: float) -> None:
         self._budget = float(next_budget(self._budget, reward, self._step, self.discount))
@@ -166,12 +168,16 @@ class NetworkPolicy(Policy):
                 raise ValueError(f"kind {about['kind']}, format {about['format']}")
             with (folder / "policy.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
+            _require_finite(arrays)
             survey = Sample(arrays.pop("survey_budgets"), arrays.pop("survey_returns").astype(np.float64))
-            network = _read_network(about, arrays)
-            return cls(network, about["horizon"], about["discount"], about["budget"], about["risk"], survey)
-        except (OSError, KeyError, ValueError, TypeError, BadZipFile) as error:
+            if survey.budgets.ndim != 1 or survey.returns.shape[:-1] != survey.budgets.shape or not survey.returns.size:
+                raise ValueError(f"survey of shapes {survey.budgets.shape} and {survey.returns.shape}")
+            network, (horizon, discount, budget) = _read_network(about, arrays), _read_numbers(about)
+            return cls(network, horizon, discount, budget, parse_risk(about["risk"]).name, survey)
+        except (*UNREADABLE, AssertionError, OcerlError) as error:
+            reason = str(error).splitlines()[0] if str(error) else "nothing more is known"
             raise OcerlError(
-                f"{folder} does not hold a saved network policy ({type(error).__name__}: {error})"
+                f"{folder} does not hold a saved network policy ({type(error).__name__}: {reason})"
             ) from error
 
 
@@ -180,10 +186,10 @@ def _(policy: NetworkPolicy, model: TabularMDP, resolution: float | None) -> Ret
     lattice, actions = evaluation_lattice(model, resolution), policy.network.agent.actions
     space = policy.network.inputs.space
     fits = isinstance(actions, Softmax) and getattr(space, "n", None) == model.n_states and actions.n == model.n_actions
-    if not fits or policy.horizon != model.require_horizon():
+    if not fits or (policy.horizon, policy.discount) != (model.require_horizon(), model.discount):
         raise OcerlError(
-            f"the policy belongs to another model: it is for the states {space}, {actions.n} actions and "
-            f"{policy.horizon} steps"
+            f"the policy belongs to another model: it is for the states {space}, {actions.n} actions, "
+            f"{policy.horizon} steps and the discount {policy.discount:g}"
         )
     return forward(lattice, 0, lambda step, states, positions: policy.choices(lattice, step, states, positions))
 
@@ -203,8 +209,24 @@ def _weights(agent: Agent) -> list[jax.Array]:
     return jax.tree.leaves(eqx.filter(agent, eqx.is_array))
 
 
+def _require_finite(arrays: dict[str, NDArray[Any]]) -> None:
+    for name, values in arrays.items():
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+
+
+def _read_numbers(about: dict[str, Any]) -> tuple[int, float, float]:
+    horizon, discount, budget = about["horizon"], float(about["discount"]), float(about["budget"])
+    check_horizon(horizon)
+    if not (0 < discount <= 1 and np.isfinite(budget)):
+        raise ValueError(f"discount {discount}, budget {budget}")
+    return horizon, discount, budget
+
+
 def _read_network(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Greedy:
     knots = arrays["budget_knots"]
+    if knots.ndim != 1 or knots.size < 2 or (np.diff(knots) <= 0).any():
+        raise ValueError("budget_knots have to increase")
     inputs = Inputs.of(
         spaces.from_json(about["observation_space"]),
         time_knots=np.array(about["time_knots"]),
@@ -217,13 +239,13 @@ def _read_network(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Gre
         lambda: Agent(jax.random.key(0), inputs, actions, hidden=hidden, critic=about["critic"])
     )
     moments = Moments(jnp.float32(1.0), jnp.asarray(arrays["mean"]), jnp.asarray(arrays["variance"]))
+    if {moments.mean.shape, moments.variance.shape} != {(len(inputs.groups),)} or (arrays["variance"] < 0).any():
+        raise ValueError(f"moments of {moments.mean.shape} and {moments.variance.shape} for {inputs.space}")
     held, rest = eqx.partition(blank, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
     shapes, structure = jax.tree.flatten(held)
     leaves = [arrays[f"weight-{number}"] for number in range(len(shapes))]
     for leaf, blank_leaf in zip(leaves, shapes, strict=True):
-        if leaf.shape != blank_leaf.shape or not np.isfinite(leaf).all():
-            raise ValueError(
-                f"a weight of shape {leaf.shape} where {blank_leaf.shape} belongs, or one that is not finite"
-            )
+        if leaf.shape != blank_leaf.shape:
+            raise ValueError(f"a weight of shape {leaf.shape} where {blank_leaf.shape} belongs")
     agent = eqx.combine(jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in leaves]), rest)
     return Greedy(agent, inputs, moments)

@@ -108,11 +108,17 @@ class Run:
         return Checkpoint(self.folder, json.loads(json.dumps(self.settings)))
 
     def _recorded(self, state: RunState, history: Arrays, made: int, logs: list[EventWriter]) -> Arrays:
-        values = np.array([self.judge.value(state, number, seed) for number, seed in enumerate(self.seeds)])
+        values = np.array([self._value(state, number, made) for number in range(len(self.seeds))])
         for log, value in zip(logs, values, strict=False):
             log.scalars(made * self.config.batch, {f"value/{self.judge.risk.name}": float(value)})
         record = {"update": np.array([made]), "value": values[None]}
         return {name: np.concatenate([history[name], new]) for name, new in record.items()} if history else record
+
+    def _value(self, state: RunState, number: int, made: int) -> float:
+        try:
+            return self.judge.value(state, number, self.seeds[number])
+        except OcerlError as error:
+            raise OcerlError(f"seed {self.seeds[number]}, judged after update {made}: {error}") from error
 
     def _log(self, report: Report, made: int, logs: list[EventWriter]) -> None:
         for number, log in enumerate(logs):

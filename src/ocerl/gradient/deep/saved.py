@@ -103,8 +103,9 @@ def _judge(about: dict[str, Any], risk: Risk, episodes: int | None, environment:
         budget_range=tuple(about["budget_range"]),
         **about["parameters"],
     )
-    group = 1 if world.environment is None else DeepConfig.group
-    return Judge(world, driver_of(world, risk, DeepConfig(group=group)), risk, episodes)
+    # As many episodes side by side as in training: each may be a costly environment.
+    config = DeepConfig(oracle="reinforce", environments=about["settings"]["environments"], group=1)
+    return Judge(world, driver_of(world, risk, config), risk, episodes)
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -87,6 +87,8 @@ def gymnasium_task(
     (10, (0.0, 0.99), False)
     """
     environment = source.make()
+    if not isinstance(environment, gymnasium.Env | VectorEnv):
+        raise OcerlError(f"the function has to make a Gymnasium environment, it made {environment!r}")
     own = environment.unwrapped if isinstance(environment.unwrapped, CompiledEnv) else None
     vector = isinstance(environment, VectorEnv)
     actions = environment.single_action_space if vector else environment.action_space
@@ -161,8 +163,9 @@ def _limits(environment: AnyEnv) -> list[int | None]:
 def _registered(name: str, parameters: dict[str, Any]) -> AnyEnv:
     try:
         return gymnasium.make(name, **{"disable_env_checker": True, **parameters})
-    except gymnasium.error.Error as error:
-        raise OcerlError(f"Gymnasium cannot make {name}: {error}") from error
+    except (gymnasium.error.Error, ImportError, TypeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise OcerlError(f"Gymnasium cannot make {name}: {reason}") from error
 
 
 def _limited(make: Callable[[], AnyEnv], horizon: int) -> Any:

@@ -19,7 +19,7 @@ def to_json(space: Any) -> dict[str, Any]:
     if isinstance(space, spaces.Discrete):
         return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist()}
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": space.start.tolist()}
     if isinstance(space, spaces.MultiBinary):
         return {"kind": "MultiBinary", "shape": list(space.shape)}
     if isinstance(space, spaces.Box):
@@ -42,7 +42,7 @@ def from_json(about: Any) -> Any:
         case "Discrete":
             return spaces.Discrete(about["n"], start=about["start"])
         case "MultiDiscrete":
-            return spaces.MultiDiscrete(np.array(about["nvec"]))
+            return spaces.MultiDiscrete(np.array(about["nvec"]), start=np.array(about["start"]))
         case "MultiBinary":
             return spaces.MultiBinary(about["shape"])
         case "Box":

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ocerl.errors import OcerlError
+from ocerl.gradient.checkpoint import fingerprint
 from ocerl.gradient.deep.judging import Judge
 from ocerl.gradient.deep.result import DeepTraining
 from ocerl.gradient.deep.running import Progress, Run
 from ocerl.gradient.deep.settings import settings_for
 from ocerl.gradient.deep.world import AnyEnvironment, driver_of, open_world
 from ocerl.risk import Risk, parse_risk
+
+LEAST_TAIL = 10
 
 
 def train(
@@ -51,22 +55,37 @@ def train(
     """
     began = time.perf_counter()
     risk = parse_risk(risk)
-    _check_counts(seeds, seed)
+    _check_counts(seeds, seed, episodes)
+    seeds, seed = int(seeds), int(seed)
     if resume and folder is None:
         raise OcerlError("to resume, give the folder of the run (folder=…, --out DIR on the command line)")
     parameters = parameters or {}
+    for name in ("horizon", "discount", "budget_range"):
+        if name in parameters:
+            raise OcerlError(f"{name} is not among the environment's own parameters: give it by itself, {name}=…")
     world = open_world(environment, horizon=horizon, discount=discount, budget_range=budget_range, **parameters)
     config = settings_for(world, settings)
     driver = driver_of(world, risk, config)
     judge = Judge(world, driver, risk, episodes)
-    about = {"environment": world.task.name, "parameters": parameters, "risk": risk.name, "seeds": seeds, "seed": seed}
+    _check_tail(risk, judge.episodes)
     run = Run(
         driver=driver,
         config=config,
         judge=judge,
         seeds=range(seed, seed + seeds),
         folder=None if folder is None else Path(folder),
-        settings={**about, **asdict(config)},
+        settings={
+            "environment": world.task.name,
+            "model": None if world.model is None else fingerprint(world.model),
+            "parameters": {name: str(value) for name, value in parameters.items()},
+            "horizon": world.task.horizon,
+            "discount": world.task.discount,
+            "budget_range": None if world.task.guessed else world.task.budget_range,
+            "risk": risk.name,
+            "seeds": seeds,
+            "seed": seed,
+            **asdict(config),
+        },
         progress=progress,
     )
     state, history = run.play(*(run.resumed() if resume else run.begun()))
@@ -86,7 +105,17 @@ def train(
     )
 
 
-def _check_counts(seeds: int, seed: int) -> None:
-    for name, value, least in (("seeds", seeds, 1), ("seed", seed, 0)):
+def _check_counts(seeds: int, seed: int, episodes: int | None) -> None:
+    counts = [("seeds", seeds, 1), ("seed", seed, 0)] + ([] if episodes is None else [("episodes", episodes, 2)])
+    for name, value, least in counts:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise OcerlError(f"{name} must be a whole number of at least {least}, got {value}")
+
+
+def _check_tail(risk: Risk, episodes: int) -> None:
+    """Whether `estimate` will accept the final episodes: said before a long run, not after it."""
+    if risk.tail is not None and episodes * risk.tail < LEAST_TAIL - 1e-9:
+        raise OcerlError(
+            f"to estimate {risk.name}, its tail has to have {LEAST_TAIL} episodes: "
+            f"episodes must be at least {ceil(LEAST_TAIL / risk.tail - 1e-9)}, got {episodes}"
+        )

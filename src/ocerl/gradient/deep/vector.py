@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from ocerl.envs import AugmentedObservation
 from ocerl.errors import OcerlError
-from ocerl.gradient.deep.actions import Actions
+from ocerl.gradient.deep.actions import Actions, as_played
 from ocerl.gradient.deep.config import DeepConfig
 from ocerl.gradient.deep.driver import Greedy, Report, Task, all_finite, first_broken
 from ocerl.gradient.deep.following import Range, carried, followed
@@ -113,14 +113,14 @@ class GymnasiumDriver:
         ranges: NDArray[np.floating] | None = None,
     ) -> GymnasiumState:
         """New episodes for learners with a leading axis of seeds; those of a saved state with its inputs and ranges."""
-        seeds = learners.updates.shape[0]
+        seeds, made = learners.updates.shape[0], int(learners.updates[0])
         if ranges is None:
             ranges = np.tile(self.config.first_budget or self.task.budget_range, (seeds, 1))
         return GymnasiumState(
             learners,
             _stacked([self.problem.inputs] * seeds) if inputs is None else inputs,
             np.asarray(ranges, dtype=np.float64),
-            tuple(self._stage(number, seed + number, ranges[number]) for number in range(seeds)),
+            tuple(self._stage(number, seed + number, ranges[number], made) for number in range(seeds)),
         )
 
     def advance(self, state: GymnasiumState, updates: int) -> tuple[GymnasiumState, Report]:
@@ -180,12 +180,12 @@ class GymnasiumDriver:
         self._training.clear()
         self._trials = None
 
-    def _stage(self, number: int, seed: int, budgets: NDArray[np.floating]) -> Stage:
-        """The environments of a seed, at the beginning of their episodes."""
+    def _stage(self, number: int, seed: int, budgets: NDArray[np.floating], made: int) -> Stage:
+        """The environments of a seed, at the beginning of their episodes: others after updates have been made."""
         while len(self._training) <= number:
             self._training.append(self._copies(AutoresetMode.SAME_STEP))
-        lanes = Lanes(self._training[number], self.task.horizon, seeds_from((seed, TRAINING)))
-        return Stage(lanes, self.task.discount, seed, self.first_budgets((budgets[0], budgets[1])))
+        lanes = Lanes(self._training[number], self.task.horizon, seeds_from((seed, TRAINING, made)))
+        return Stage(lanes, self.task.discount, seed, self.first_budgets((budgets[0], budgets[1])), begun=made)
 
     def _copies(self, mode: AutoresetMode) -> VectorEnv[Any, Any, Any]:
         wanted = self.config.environments
@@ -237,14 +237,6 @@ class GymnasiumDriver:
         else:
             payoff = np.where(played.ended, terminal_utility(risk, after), 0.0)
         return payoff / self.problem.unit + self.config.mean_weight * (before - after) / self.problem.reward_unit
-
-
-def as_played(action: jax.Array, space: Any) -> Any:
-    """Actions of the type that an environment wants, and within its bounds to the last bit."""
-    actions = np.asarray(action)
-    if hasattr(space, "low"):
-        actions = np.clip(actions, space.low, space.high)
-    return actions.astype(space.dtype)
 
 
 @jax.jit

@@ -10,8 +10,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import jax.numpy as jnp
@@ -24,6 +26,7 @@ from ocerl.envs.catalogue import SIMULATORS
 from ocerl.envs.registration import IDS
 from ocerl.errors import OcerlError
 from ocerl.gradient import budgets
+from ocerl.gradient.deep.actions import actions_of
 from ocerl.gradient.deep.compiled import CompiledDriver, Problem
 from ocerl.gradient.deep.config import DeepConfig
 from ocerl.gradient.deep.driver import Driver, Task
@@ -32,6 +35,7 @@ from ocerl.gradient.deep.knots import knots_over
 from ocerl.gradient.deep.sources import Source, gymnasium_task
 from ocerl.gradient.deep.vector import GymnasiumDriver, GymnasiumProblem
 from ocerl.gradient.layers import first_layer, next_layer
+from ocerl.mdp.gymnasium_table import from_gymnasium
 from ocerl.mdp.lattice import exact_lattice
 from ocerl.mdp.load import GYMNASIUM_ID, load_model
 from ocerl.mdp.tabular import TabularMDP
@@ -76,14 +80,19 @@ def open_world(
     both = {"horizon": horizon, "discount": discount}
     given: dict[str, Any] = {name: value for name, value in both.items() if value is not None}
     given_name = environment if isinstance(environment, str) else None
-    if isinstance(environment, str) and environment in IDS and "model" in IDS[environment]:
-        environment = IDS[environment]["model"]
+    if budget_range is not None:
+        budget_range = _checked(budget_range)
+    if isinstance(environment, str) and environment in IDS:
+        environment = _registered_model(environment, parameters)
     if isinstance(environment, str) and environment in SIMULATORS:
         environment = make(environment, **given, **parameters)
     elif isinstance(environment, TabularMDP):
-        environment = environment.with_(**given)
-    elif isinstance(environment, str) and not parameters and is_table(environment):
-        environment = load_model(environment, **given)
+        _require_known(parameters, ("start",))
+        environment = environment.with_(**given, **parameters)
+    elif isinstance(environment, str):
+        environment = _table(environment, given, parameters) or environment
+    elif isinstance(environment, Environment):
+        _require_known({**given, **parameters}, ())
     if isinstance(environment, TabularMDP):
         compiled = TabularEnvironment(environment)
         return World(_task(compiled, given_name or environment.name, budget_range), environment, compiled)
@@ -98,6 +107,8 @@ def open_world(
 def driver_of(world: World, risk: Risk, config: DeepConfig) -> Driver:
     """The driver for a world, a risk and settings."""
     task, knots = world.task, knots_of(world, config)
+    if config.critic == "q" and actions_of(task.action_space).continuous:
+        raise OcerlError(f"critic='q' needs finitely many actions, {task.name} has {task.action_space}: leave it out")
     inputs = Inputs.of(
         task.observation_space,
         time_knots=even_knots(0, max(task.horizon - 1, 1), min(max(task.horizon, 2), config.time_knots)),
@@ -191,3 +202,53 @@ def is_table(name: str) -> bool:
     found = hasattr(environment.unwrapped, "P")
     environment.close()
     return found
+
+
+def _table(name: str, given: dict[str, Any], parameters: dict[str, Any]) -> TabularMDP | None:
+    """The tabular model that a text names, if it names one; parameters are those of a Gymnasium id."""
+    if name in names() or not GYMNASIUM_ID.fullmatch(name):
+        if name not in names() and not (name.lower().endswith(".csv") or os.path.exists(name)):
+            raise OcerlError(_unknown(name))
+        _require_known(parameters, ("start",))
+        return load_model(name, **given, **parameters)
+    environment: Any = Source.of(name, **parameters).make()
+    try:
+        return from_gymnasium(environment, **given) if hasattr(environment.unwrapped, "P") else None
+    finally:
+        environment.close()
+
+
+def _registered_model(name: str, parameters: dict[str, Any]) -> Any:
+    """What an id of this package plays: its own model, or the parameter `model`, which is taken out."""
+    own = IDS[name].get("model")
+    if own is None and "model" not in parameters:
+        raise OcerlError(f"{name} plays any tabular model: say which, model=…")
+    return own if own is not None else parameters.pop("model")
+
+
+def _unknown(name: str) -> str:
+    known = (*SIMULATORS, *(model for model in names() if model not in SIMULATORS))
+    close = get_close_matches(name.lower().replace("_", "-"), known, n=1)
+    return (
+        f"there is no environment {name!r}" + (f" (did you mean {close[0]}?)" if close else "") + ": give a simulator "
+        f"({', '.join(SIMULATORS)}), a model ({', '.join(known[len(SIMULATORS) :])}), a CSV file (model.csv) "
+        "or a Gymnasium id (CartPole-v1)"
+    )
+
+
+def _require_known(parameters: dict[str, Any], known: tuple[str, ...]) -> None:
+    for name in parameters:
+        if name not in known:
+            has = f"; it has horizon, discount, {', '.join(known)}" if known else ": set it where you make it"
+            raise OcerlError(f"this environment has no parameter {name!r}{has}")
+
+
+def _checked(budget_range: Any) -> tuple[float, float]:
+    try:
+        low, high = map(float, budget_range)
+        good = bool(np.isfinite([low, high]).all()) and low < high
+    except (TypeError, ValueError):
+        low, high, good = 0.0, 0.0, False
+    if not good:
+        raise OcerlError(f"budget_range must be two finite numbers, low < high, got {budget_range!r}")
+    return low, high
