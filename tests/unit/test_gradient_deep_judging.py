@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from ocerl.gradient.deep.driver import Task
 from ocerl.gradient.deep.evaluation import Effort, Sample, choose, survey
-from ocerl.gradient.deep.judging import KEPT_RETURNS, Judge
+from ocerl.gradient.deep.judging import KEPT_RETURNS, Judge, _thinned
 from ocerl.risk import CVaR, Mean, MeanVariance
 
 EFFORT = Effort(candidates=9, episodes=40, finalists=3, final_episodes=200)
@@ -75,8 +75,8 @@ def test_a_tie_is_one_standard_error_of_the_difference(loss: float, expected: in
     """CVaR at 1/2 of 50 returns each of -1 and 1 and 100 of 10: `b + u(Z - b)` is -3, 1 and 1, with b = 1.
 
     In the other row 25 of the worst episodes earn 0.5 more, 25 earn 0.5 + loss less, and the best earn far more: its
-    differences are -1, 1 + 2 loss and 0, with the mean loss / 4 and an error, their deviation over √200, to compare it with:
-    0.0125 against 0.037 for 0.05, and 0.1 against 0.051 for 0.4.
+    differences are -1, 1 + 2 loss and 0, with the mean loss / 4 and an error, their deviation over √200, to
+    compare it with: 0.0125 against 0.037 for 0.05, and 0.1 against 0.051 for 0.4.
     """
     returns = np.array([-1.0] * 50 + [1.0] * 50 + [10.0] * 100)
     other = returns + np.repeat([0.5, -0.5 - loss, 0.0, 10.0], [25, 25, 50, 100])
@@ -87,7 +87,7 @@ def test_a_tie_is_one_standard_error_of_the_difference(loss: float, expected: in
 
 def test_values_are_those_of_the_returns() -> None:
     sample = Sample(np.array([0.0, 1.0]), np.array([[0.0, 2.0], [1.0, 1.0]]))
-    values, _ = sample.values(MeanVariance(0.25))  # E X - c Var X
+    values = sample.values(MeanVariance(0.25))  # E X - c Var X
     assert values == pytest.approx([1 - 0.25, 1.0])
 
 
@@ -143,7 +143,7 @@ def test_a_policy_keeps_even_quantiles_of_a_large_survey() -> None:
     driver.returns = lambda policy, budgets, episodes, seed: np.array([b + np.arange(episodes)[::-1] for b in budgets])
     judge = judge_on(driver)
     large = EFFORT._replace(episodes=4 * KEPT_RETURNS)
-    kept = judge._chosen(POLICY, (-1.0, 3.0), large, [1, 2, 3]).survey
+    kept = _thinned(judge._chosen(POLICY, (-1.0, 3.0), large, [1, 2, 3])).survey
     assert kept.returns.shape == (kept.budgets.size, KEPT_RETURNS)
     # The j-th of 2048 quantiles of 0 … 8191 is at (j + 1/2) / 2048 of the way.
     expected = kept.budgets[0] + (np.arange(KEPT_RETURNS) + 0.5) / KEPT_RETURNS * (4 * KEPT_RETURNS - 1)
