@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ from support.counting import Counting
 
 TINY: dict[str, Any] = {"environments": 4, "rollout": 4, "epochs": 1, "minibatches": 2, "hidden": (4,), "group": 1}
 SMALL_EFFORT = evaluation.Effort(candidates=3, episodes=16, finalists=2, final_episodes=16)
+
+
+@pytest.fixture(autouse=True)
+def every_update_is_judged() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judging, "RECORDS", (20, 20))
+        yield
 
 
 @pytest.fixture(autouse=True)
