@@ -24,7 +24,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--risk", required=True, help="such as cvar:0.25, entropic:-1, mean-variance:1")
     parser.add_argument("--oracle", default="ucbvi", help="ucbvi, ucbvi-bernstein, golf or repucb (default ucbvi)")
     parser.add_argument("--bits", type=int, metavar="M", help="of risky-lock: the exogenous bits (default 4)")
-    parser.add_argument("--states", type=int, metavar="S", help="of low-rank: the number of states (default 100)")
+    parser.add_argument("--states", type=int, metavar="S", help="of low-rank (default 100) and low-rank-vectors (20)")
     parser.add_argument("--rank", type=int, metavar="D", help="repucb: learn a factorisation of this rank from nothing")
     parser.add_argument("--rounds", type=int, required=True, metavar="K", help="number of rounds (episodes)")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="number of independent runs (default 1)")

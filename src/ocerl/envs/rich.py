@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ocerl.envs._base import Environment, TimeStep
 from ocerl.envs.tabular import TabularEnvironment, TabularState
-from ocerl.errors import OcerlError
-from ocerl.mdp.checks import check_whole
-from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, exogenous_lock, low_rank_lock
+from ocerl.mdp.rich import ExogenousBlockMDP, VectorMDP, exogenous_lock, low_rank_lock
+from ocerl.mdp.rich import low_rank_vectors as vectors_world
 
 
 class ExogenousState(NamedTuple):
@@ -103,9 +102,6 @@ class VectorState(NamedTuple):
 class VectorEnvironment(_Hidden):
     """A low-rank MDP with continuous observations: the state's point in space, with uniform noise on each coordinate.
 
-    The noise is less than half of the least distance between points, so an observation still determines the
-    state, the rank stays what it is, and so does the optimum.
-
     >>> world = low_rank_vectors(states=20, dimension=8)
     >>> state, observation = world.reset(jax.random.key(0))
     >>> observation.shape, world.return_support.max().item()
@@ -119,11 +115,11 @@ class VectorEnvironment(_Hidden):
     """`[state, coordinate]`."""
     noise: jax.Array
 
-    def __init__(self, world: LowRankMDP, points: NDArray[np.float64], noise: float) -> None:
-        self.inner = TabularEnvironment(world.model())
+    def __init__(self, world: VectorMDP) -> None:
+        self.inner = TabularEnvironment(world.inner.model())
         self.horizon, self.discount = self.inner.horizon, self.inner.discount
-        self.points = jnp.asarray(points, dtype=jnp.float32)
-        self.noise = jnp.asarray(noise, dtype=jnp.float32)
+        self.points = jnp.asarray(world.points, dtype=jnp.float32)
+        self.noise = jnp.asarray(world.noise, dtype=jnp.float32)
 
     def reset(self, key: jax.Array) -> tuple[VectorState, jax.Array]:
         state, number = self.inner.reset(key)
@@ -161,14 +157,6 @@ def low_rank(*, states: int = 20, horizon: int = 5, actions: int = 4, seed: int 
 def low_rank_vectors(
     *, states: int = 20, dimension: int = 8, noise: float = 0.1, horizon: int = 5, actions: int = 4, seed: int = 0
 ) -> VectorEnvironment:
-    """The same with points in `dimension` coordinates as observations, drawn from a normal distribution."""
-    check_whole("the dimension", dimension)
-    world = low_rank_lock(states=states, horizon=horizon, actions=actions, candidates=1, seed=seed)
-    points = np.random.default_rng([seed, dimension]).normal(size=(states, dimension))
-    apart = np.abs(points[:, None] - points[None]).max(axis=2) + np.where(np.eye(states), np.inf, 0.0)
-    if not 0 <= noise < apart.min() / 2:
-        raise OcerlError(
-            f"with {states} states in {dimension} coordinates the noise must be at least 0 and below "
-            f"{apart.min() / 2:.3g}, or an observation does not determine the state; got {noise}"
-        )
-    return VectorEnvironment(world, points, noise)
+    """`ocerl.mdp.rich.low_rank_vectors` as an environment."""
+    world = vectors_world(states=states, dimension=dimension, noise=noise, horizon=horizon, actions=actions, seed=seed)
+    return VectorEnvironment(world)

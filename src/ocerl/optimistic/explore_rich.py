@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP, load_model, rich
 from ocerl.mdp.checks import check_whole
-from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, RichWorld
+from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, RichWorld, VectorMDP
 from ocerl.optimistic.result import Exploration, schedule
 from ocerl.optimistic.rich import judged_model, learner, run_rich
 from ocerl.planning import plan
@@ -84,7 +84,7 @@ def _world(
         return load_model(environment, horizon=horizon)
     if isinstance(environment, TabularMDP):
         return environment.with_(horizon=horizon)
-    if not isinstance(environment, ExogenousBlockMDP | LowRankMDP):
+    if not isinstance(environment, ExogenousBlockMDP | LowRankMDP | VectorMDP):
         raise OcerlError(
             f"{oracle} explores tabular models and worlds of ocerl.mdp.rich, got {type(environment).__name__}"
         )

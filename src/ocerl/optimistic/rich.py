@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP
 from ocerl.mdp.lattice import Lattice
-from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, RichWorld
+from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, RichWorld, VectorMDP
 from ocerl.mdp.tabular import Columns
 from ocerl.optimistic import golf, repucb
 from ocerl.optimistic.blocks import BlockJudge, BlockWorld, block_problem
@@ -62,6 +62,8 @@ def judged_model(environment: TabularMDP | RichWorld) -> TabularMDP:
     """A small model with the same optimum."""
     if isinstance(environment, ExogenousBlockMDP):
         return environment.endogenous
+    if isinstance(environment, VectorMDP):
+        environment = environment.inner
     return environment.expanded if isinstance(environment, LowRankMDP) else environment
 
 
@@ -78,18 +80,48 @@ def learner(
     """GOLF or Rep-UCB with what the world offers to choose from.
 
     On an exogenous block MDP GOLF has its candidate decoders; on a low-rank MDP Rep-UCB has its candidates, or with a
-    `rank` any factorisation of that rank. On a plain table GOLF takes each state for itself, and Rep-UCB learns a
+    `rank` any factorisation of that rank; behind vectors it learns the neural class, with 6 latents unless told
+    otherwise. On a plain table GOLF takes each state for itself, and Rep-UCB learns a
     factorisation of rank 3 unless told otherwise. `models` is a class of one's own for Rep-UCB.
     """
+    if oracle == "golf" and rank is not None:
+        raise OcerlError("a rank is for repucb, golf has none")
+    if isinstance(environment, VectorMDP):
+        return _vectors(environment, oracle, risk, seed, config, rank, models)
     if oracle == "golf":
-        if rank is not None:
-            raise OcerlError("a rank is for repucb, golf has none")
         if isinstance(environment, LowRankMDP):
             environment = environment.model()
         return _golf(environment, risk, seed, config or GolfConfig())
     if isinstance(environment, ExogenousBlockMDP):
         environment = environment.model()
     return _repucb(environment, risk, seed, config or RepUcbConfig(), rank, models)
+
+
+def _vectors(
+    world: VectorMDP, oracle: str, risk: Risk, seed: int, config: Any, rank: int | None, models: Any
+) -> Learner:
+    from ocerl.optimistic import vectors  # JAX is for this class only
+
+    if oracle == "golf" or models is not None:
+        raise OcerlError(
+            f"{world.name} is seen in vectors: explore it with repucb, whose class there is the neural one"
+        )
+    config = config or vectors.VectorConfig()
+    random = np.random.default_rng(seed)
+    made = vectors.init(config if rank is None else replace(config, rank=rank), world, risk, random, seed)
+    inside = vectors.VectorWorld(world, random)
+
+    def played(policy: Any) -> Any:
+        return vectors.gather(inside, policy, made.rows.problem, random)
+
+    return Learner(
+        oracle=made,
+        play=played,
+        judge=vectors.VectorJudge(world),
+        recommend=vectors.recommend,
+        risk=risk,
+        episodes_per_round=world.inner.horizon - 1,
+    )
 
 
 def _golf(environment: TabularMDP | ExogenousBlockMDP, risk: Risk, seed: int, config: GolfConfig) -> Learner:

@@ -11,7 +11,7 @@ import numpy as np
 from ocerl.errors import OcerlError
 from ocerl.mdp import TabularMDP, from_gymnasium, load_model, rich
 from ocerl.mdp.lattice import Lattice
-from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, RichWorld
+from ocerl.mdp.rich import ExogenousBlockMDP, LowRankMDP, RichWorld, VectorMDP
 from ocerl.optimistic.problem import BINS, Problem, learning_lattice, problem_of_model, problem_of_spaces
 from ocerl.optimistic.worlds import GymnasiumWorld, TabularWorld, discrete_size
 
@@ -63,6 +63,8 @@ def find_task(
         environment = rich.make(environment, **({} if horizon is None else {"horizon": horizon}))
     if isinstance(environment, str):
         environment = _load(environment, horizon)
+    if isinstance(environment, VectorMDP):
+        raise OcerlError(f"{environment.name} is seen in vectors: explore it with repucb")
     if isinstance(environment, ExogenousBlockMDP | LowRankMDP):
         environment = environment.model()
     if isinstance(environment, TabularMDP):

@@ -10,18 +10,25 @@ from ocerl.errors import OcerlError
 from ocerl.mdp.rich.exogenous import ExogenousBlockMDP, exogenous_lock
 from ocerl.mdp.rich.lock import risky_lock
 from ocerl.mdp.rich.low_rank import LowRankMDP, low_rank_lock, random_low_rank
+from ocerl.mdp.rich.vectors import VectorMDP, low_rank_vectors
 
-RichWorld = ExogenousBlockMDP | LowRankMDP
+RichWorld = ExogenousBlockMDP | LowRankMDP | VectorMDP
 
-WORLDS: dict[str, Callable[..., RichWorld]] = {"risky-lock": exogenous_lock, "low-rank": low_rank_lock}
+WORLDS: dict[str, Callable[..., RichWorld]] = {
+    "risky-lock": exogenous_lock,
+    "low-rank": low_rank_lock,
+    "low-rank-vectors": low_rank_vectors,
+}
 
 __all__ = [
     "WORLDS",
     "ExogenousBlockMDP",
     "LowRankMDP",
     "RichWorld",
+    "VectorMDP",
     "exogenous_lock",
     "low_rank_lock",
+    "low_rank_vectors",
     "make",
     "random_low_rank",
     "risky_lock",
@@ -29,7 +36,7 @@ __all__ = [
 
 
 def make(name: str, **parameters: Any) -> RichWorld:
-    """The world of that name, `risky-lock` or `low-rank`.
+    """The world of that name: `risky-lock`, `low-rank` or `low-rank-vectors`.
 
     >>> make("risky-lock", bits=3).n_observations
     32
