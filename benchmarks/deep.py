@@ -29,12 +29,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from cartpole import CartPole
 
 ROLLOUT, EPOCHS, MINIBATCHES, HIDDEN = 128, 4, 4, (64, 64)
 LEARNING_RATE = 3e-4
+BUDGET_KNOTS = 17
 
 Train = Callable[[int], None]
 """Trains on for so many updates and waits for them."""
@@ -42,40 +42,31 @@ Clock = Callable[[], float]
 
 
 def ours(environments: int) -> Train:
-    from ocerl.envs import AugmentedEnvironment
-    from ocerl.gradient.deep.actions import actions_of
-    from ocerl.gradient.deep.agent import Agent
-    from ocerl.gradient.deep.compiled import ROOM, Problem, RunState, advance, begin
     from ocerl.gradient.deep.config import DeepConfig
-    from ocerl.gradient.deep.inputs import Inputs
-    from ocerl.gradient.deep.learner import init
+    from ocerl.gradient.deep.judging import Judge
+    from ocerl.gradient.deep.running import Run
+    from ocerl.gradient.deep.world import driver_of, open_world
+    from ocerl.risk import CVaR
 
     config = DeepConfig(
         oracle="ppo-forward",
         environments=environments,
+        group=1,
         rollout=ROLLOUT,
         epochs=EPOCHS,
         minibatches=MINIBATCHES,
         hidden=HIDDEN,
         learning_rate=LEARNING_RATE,
+        budget_knots=BUDGET_KNOTS,
     )
-    environment = AugmentedEnvironment(CartPole(), "cvar:0.25")
-    space, actions = environment.environment.observation_space, environment.environment.action_space
-    knots = np.linspace(*environment.environment.budget_range, config.budget_knots)
-    inputs = Inputs.of(space, horizon=environment.horizon, knots=knots, time_knots=config.time_knots)
-    scale = jnp.float32(environment.horizon)
-    problem = Problem(environment, inputs, unit=scale / 0.25, reward_unit=scale)
-    agent = Agent(jax.random.key(0), inputs, actions_of(actions), hidden=config.hidden, critic="q")
-
-    def start() -> RunState:
-        return begin(problem, config, init(jax.random.key(1), inputs, agent, config), jax.random.key(2))
-
-    state = jax.tree.map(lambda x: x[None] if isinstance(x, jax.Array) else x, start())
+    world, risk = open_world(CartPole()), CVaR(0.25)
+    driver = driver_of(world, risk, config)
+    state, _ = Run(driver=driver, config=config, judge=Judge(world, driver, risk), seeds=range(1)).begun()
 
     def train(updates: int) -> None:
         nonlocal state
-        for done in range(0, updates, ROOM):
-            state, _ = advance((problem, config, ROOM), state, jnp.int32(min(ROOM, updates - done)))
+        for done in range(0, updates, driver.room):
+            state, _ = driver.advance(state, min(driver.room, updates - done))
         jax.block_until_ready(state.learner.updates)
 
     return train
