@@ -148,11 +148,10 @@ def _train_tables(options: argparse.Namespace) -> Training:
 
 def _train_networks(options: argparse.Namespace) -> DeepTraining:
     from ocerl.gradient.deep import train
-    from ocerl.mdp import load_model
 
-    environment = options.model
+    parameters = _assignments("--env", options.env)
     if options.start is not None:
-        environment = load_model(environment, horizon=options.horizon, discount=options.discount, start=options.start)
+        parameters["start"] = options.start
     settings = (
         {name: getattr(options, name) for name in DEEP_OPTIONS}
         | {"oracle": options.oracle}
@@ -160,14 +159,14 @@ def _train_networks(options: argparse.Namespace) -> DeepTraining:
     )
     with _shared.progress_bar(f"training on {options.model}") as progress:
         return train(
-            environment,
+            options.model,
             options.risk,
             seeds=1 if options.seeds is None else options.seeds,
             seed=options.seed,
             horizon=options.horizon,
             discount=options.discount,
             budget_range=options.budget_range,
-            parameters=_assignments("--env", options.env),
+            parameters=parameters,
             episodes=options.evaluation_episodes,
             folder=options.out,
             resume=options.resume,

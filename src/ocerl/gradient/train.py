@@ -23,6 +23,7 @@ from ocerl.gradient.policy import StochasticBudgetPolicy
 from ocerl.gradient.reinforce import Reinforce, ReinforceState
 from ocerl.gradient.tables import ExactJudge, probabilities
 from ocerl.gradient.training import SeedResult, Training
+from ocerl.mdp.checks import check_whole
 from ocerl.mdp.tabular import TabularMDP
 from ocerl.planning.evaluate import evaluate
 from ocerl.planning.grid import Progress
@@ -89,7 +90,9 @@ def train_tabular(
     risk = parse_risk(risk)
     kind = _kind(oracle, options)
     updates, seeds = kind.updates if updates is None else updates, kind.seeds if seeds is None else seeds
-    _check_counts(updates, seeds, seed)
+    check_whole("updates", updates)
+    check_whole("seeds", seeds)
+    check_whole("seed", seed, least=0)
     if resume and folder is None:
         raise OcerlError("to resume, give the folder of the run (folder=…, --out DIR on the command line)")
     graph = augmented_graph(risk, first_budgets(model, risk, most=budgets, resolution=resolution))
@@ -130,12 +133,6 @@ def _kind(oracle: str, options: dict[str, float | None]) -> Kind:
             known = ", ".join(ORACLES[oracle].options)
             raise OcerlError(f"the oracle {oracle} has no option {name}; it has {known}")
     return ORACLES[oracle]
-
-
-def _check_counts(updates: int, seeds: int, seed: int) -> None:
-    for name, value, least in (("updates", updates, 1), ("seeds", seeds, 1), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise OcerlError(f"{name} must be a whole number of at least {least}, got {value}")
 
 
 def _run(

@@ -23,12 +23,13 @@ CertaintyEquivalent(value=0.75, budget=1.5, tolerance=0.0)
 
 from ocerl.risk._base import CertaintyEquivalent, Risk
 from ocerl.risk._conditions import Condition, UtilityReport, check_utility
-from ocerl.risk._estimate import Estimate, estimate, mean_interval
+from ocerl.risk._estimate import FEWEST_TAIL_SAMPLES, Estimate, estimate, mean_interval
 from ocerl.risk._named import CVaR, Entropic, Mean, MeanCVaR, MeanVariance, MonotoneMeanVariance
 from ocerl.risk._parse import parse_risk
 from ocerl.risk._utility import Utility
 
 __all__ = [
+    "FEWEST_TAIL_SAMPLES",
     "CVaR",
     "CertaintyEquivalent",
     "Condition",

@@ -112,6 +112,11 @@ class Driver(Protocol):
         ...
 
 
+def part_of(tree: Any, number: int) -> Any:
+    """One seed's part of a tree of arrays with a leading axis of seeds."""
+    return jax.tree.map(lambda x: x[number], tree)
+
+
 def all_finite(agent: Agent) -> jax.Array:
     """Whether no weight is infinite or NaN."""
     weights = jax.tree.leaves(eqx.filter(agent, eqx.is_inexact_array))

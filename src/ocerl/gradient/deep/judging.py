@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, final
+from typing import final
 
-import equinox as eqx
-import jax
 import numpy as np
 
-from ocerl.gradient.deep.driver import Driver, Greedy, RunState
+from ocerl.gradient.deep.driver import Driver, Greedy, RunState, part_of
 from ocerl.gradient.deep.evaluation import (
     COMPILED_FULL,
     COMPILED_QUICK,
@@ -49,9 +47,9 @@ class Judge:
         horizon = driver.task.horizon
         # A compiled step without an update costs a fraction of one with it, and few episodes take the whole horizon.
         self._affordable = 5.0 if world.compiled else 1.0
-        self._quick = COMPILED_QUICK.for_horizon(horizon) if world.compiled else GYMNASIUM_QUICK
-        if self.exact:  # episodes only choose the first budget of a record; its value has no noise
-            self._quick = COMPILED_QUICK
+        # Where values are exact, the episodes of a record only choose its first budget.
+        quick = COMPILED_QUICK if self.exact else COMPILED_QUICK.for_horizon(horizon)
+        self._quick = quick if world.compiled else GYMNASIUM_QUICK
         self._full = COMPILED_FULL.for_horizon(horizon) if world.compiled else GYMNASIUM_FULL
 
     def records(self, steps: int) -> int:
@@ -98,7 +96,7 @@ class Judge:
     def _network(self, state: RunState, number: int) -> tuple[Greedy, tuple[float, float]]:
         """One seed's network, and the range of its first budgets."""
         parts = (state.learner.average, state.learner.moments, self.driver.inputs_of(state))
-        agent, moments, inputs = _part(parts, number)
+        agent, moments, inputs = part_of(parts, number)
         low, high = self.driver.ranges_of(state)[number]
         return Greedy(agent, inputs, moments), (float(low), float(high))
 
@@ -130,8 +128,3 @@ def _seeds(*words: int) -> list[int]:
     """Seeds for a survey, a choice and an estimate, which share no random number with each other or with training."""
     drawn = np.random.SeedSequence([word + 2 for word in words]).generate_state(3)
     return [int(word) >> 1 for word in drawn]
-
-
-def _part(tree: Any, number: int) -> Any:
-    held, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(jax.tree.map(lambda x: x[number], held), rest)

@@ -8,8 +8,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ocerl.errors import OcerlError
 from ocerl.gradient.checkpoint import fingerprint
 from ocerl.gradient.deep.judging import Judge
@@ -17,9 +15,8 @@ from ocerl.gradient.deep.result import DeepTraining
 from ocerl.gradient.deep.running import Progress, Run
 from ocerl.gradient.deep.settings import settings_for
 from ocerl.gradient.deep.world import AnyEnvironment, driver_of, open_world
-from ocerl.risk import Risk, parse_risk
-
-LEAST_TAIL = 10
+from ocerl.mdp.checks import check_whole
+from ocerl.risk import FEWEST_TAIL_SAMPLES, Risk, parse_risk
 
 
 def train(
@@ -59,7 +56,10 @@ def train(
     """
     began = time.perf_counter()
     risk = parse_risk(risk)
-    _check_counts(seeds, seed, episodes)
+    check_whole("seeds", seeds)
+    check_whole("seed", seed, least=0)
+    if episodes is not None:
+        check_whole("episodes", episodes, least=2)
     seeds, seed = int(seeds), int(seed)
     if resume and folder is None:
         raise OcerlError("to resume, give the folder of the run (folder=…, --out DIR on the command line)")
@@ -109,17 +109,10 @@ def train(
     )
 
 
-def _check_counts(seeds: int, seed: int, episodes: int | None) -> None:
-    counts = [("seeds", seeds, 1), ("seed", seed, 0)] + ([] if episodes is None else [("episodes", episodes, 2)])
-    for name, value, least in counts:
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise OcerlError(f"{name} must be a whole number of at least {least}, got {value}")
-
-
 def _check_tail(risk: Risk, episodes: int) -> None:
     """Whether `estimate` will accept the final episodes: said before a long run, not after it."""
-    if risk.tail is not None and episodes * risk.tail < LEAST_TAIL - 1e-9:
+    if risk.tail is not None and episodes * risk.tail < FEWEST_TAIL_SAMPLES - 1e-9:
         raise OcerlError(
-            f"to estimate {risk.name}, its tail has to have {LEAST_TAIL} episodes: "
-            f"episodes must be at least {ceil(LEAST_TAIL / risk.tail - 1e-9)}, got {episodes}"
+            f"to estimate {risk.name}, its tail has to have {FEWEST_TAIL_SAMPLES} episodes: "
+            f"episodes must be at least {ceil(FEWEST_TAIL_SAMPLES / risk.tail - 1e-9)}, got {episodes}"
         )

@@ -34,7 +34,7 @@ from ocerl.envs import AugmentedObservation
 from ocerl.errors import OcerlError
 from ocerl.gradient.deep.actions import Actions, as_played
 from ocerl.gradient.deep.config import DeepConfig
-from ocerl.gradient.deep.driver import Greedy, Report, Task, all_finite, first_broken
+from ocerl.gradient.deep.driver import Greedy, Report, Task, all_finite, first_broken, part_of
 from ocerl.gradient.deep.following import Range, carried, followed
 from ocerl.gradient.deep.inputs import Inputs
 from ocerl.gradient.deep.knots import knots_over, spread
@@ -60,8 +60,6 @@ class GymnasiumProblem(NamedTuple):
     """The pay-off that the critic counts as 1."""
     reward_unit: float
     """The same for the reward, whose small weight prefers the better mean."""
-    among: NDArray[np.floating] | None = None
-    """First budgets are drawn from these; without them, uniformly from the range."""
 
 
 class GymnasiumState(NamedTuple):
@@ -128,7 +126,7 @@ class GymnasiumDriver:
         learners, inputs, reports = [], [], []
         ranges = state.ranges.copy()
         for number, stage in enumerate(state.stages):
-            learner, seen_as = _part(state.learner, number), _part(state.inputs, number)
+            learner, seen_as = part_of(state.learner, number), part_of(state.inputs, number)
             low, high = ranges[number].tolist()
             told: list[Report] = []
             for _ in range(updates):
@@ -222,10 +220,7 @@ class GymnasiumDriver:
         return learner, inputs, budgets, report
 
     def first_budgets(self, budgets: Range) -> FirstBudgets:
-        """How first budgets are drawn: among those given, or spread over the range."""
-        among = self.problem.among
-        if among is not None:
-            return lambda rng, number: rng.choice(among, number)
+        """How first budgets are drawn: spread over the range."""
         knots = knots_over(budgets, self.config.budget_knots)
         return lambda rng, number: spread(knots, budgets, rng.random(number))
 
@@ -284,10 +279,6 @@ def _learn(
     return learner, Report(
         metrics, batch.payoff.mean(), first_broken(jnp.asarray(played.reward)), all_finite(learner.agent)
     )
-
-
-def _part(tree: Any, number: int) -> Any:
-    return jax.tree.map(lambda x: x[number], tree)
 
 
 def _stacked(trees: list[Any]) -> Any:

@@ -211,6 +211,9 @@ def _table(name: str, given: dict[str, Any], parameters: dict[str, Any]) -> Tabu
             raise OcerlError(_unknown(name))
         _require_known(parameters, ("start",))
         return load_model(name, **given, **parameters)
+    if "start" in parameters:  # only a table has states to start in
+        _require_known(parameters, ("start",))
+        return load_model(name, **given, **parameters)
     environment: Any = Source.of(name, **parameters).make()
     try:
         return from_gymnasium(environment, **given) if hasattr(environment.unwrapped, "P") else None
